@@ -1,13 +1,15 @@
-"""The eight kinds of faults. Each fault is created while training runs; then these are called in turn:
+"""The twelve kinds of faults. Each fault is created while training runs; then these are called in turn:
   choose()  what to hit; may take its time. False: not now
   strike()  hits it, at once; `what` says what was done
   effect()  waits, and returns a description of how training reacted; None: it did not
   undo()    always, at the end
 """
+import errno
 import os
 import pathlib
 import signal
 import statistics
+import struct
 import threading
 import time
 
@@ -222,6 +224,122 @@ class FillDisk(Fault):
         self.ballast.unlink(missing_ok=True)
 
 
+class FailingFiles(Fault):
+    """Calls on files of checkpoints fail, as on a disk that errs or a file server that has forgotten a file."""
+    name, may_hit = "fail file calls", ("steps", "checkpoint")
+    ERRORS = (errno.EIO, errno.ESTALE, errno.EDQUOT, errno.ENOSPC)
+
+    def choose(self):
+        self.error = self.random.choice(self.ERRORS)
+        self.call = self.random.choice(("open", "write", "fsync"))
+        self.attempt = self.training.attempt
+        self.what = f"{self.call}() with {errno.errorcode[self.error]}"
+        return True
+
+    def strike(self):
+        self.training.disturb_files(error=self.error, calls={"open": 1, "write": 2, "fsync": 4}[self.call])
+
+    def effect(self):
+        def refused(event):
+            return event["event"] == "warning" and "no checkpoint" in event["message"] and \
+                os.strerror(self.error) in event["message"]
+        found = self.training.wait_for_event(self.since, refused, "a checkpoint to be refused")
+        self.undo()
+        mended = time.time()
+        written = found and self.training.wait_for_event(
+            self.since, lambda event: event["event"] == "checkpoint" and event["time"] > mended, "a checkpoint")
+        if not written or self.training.attempt is not self.attempt:
+            return None
+        return f"{found['message'].split(':')[0]}: no checkpoint; mended: one after step {written['step']}; no restart"
+
+    def undo(self):
+        self.training.disturb_files()
+
+
+class SlowDisk(Fault):
+    """Training goes on while its checkpoint is written."""
+    name, may_hit = "slow the disk", ("steps", "checkpoint")
+
+    def choose(self):
+        self.seconds = self.random.uniform(0.2, 0.6)
+        self.attempt = self.training.attempt
+        self.what = f"{self.seconds:.2f} s for each fsync()"
+        return True
+
+    def strike(self):
+        self.training.disturb_files(milliseconds=int(1000 * self.seconds))
+
+    def effect(self):
+        found = self.training.wait_for_event(
+            self.since, lambda event: event["event"] == "checkpoint" and event["seconds"] > self.seconds, "a slow checkpoint")
+        self.undo()
+        if not found or self.training.attempt is not self.attempt:
+            return None
+        return f"the checkpoint of step {found['step']} took {found['seconds']:.2f} s; no restart"
+
+    def undo(self):
+        self.training.disturb_files()
+
+
+class Suspend(Fault):
+    """All processes are stopped for longer than the hang limit, as by a batch system or `docker pause`."""
+    name, may_hit = "suspend everything", ("steps", "checkpoint", "start")
+
+    def choose(self):
+        self.seconds = self.random.uniform(2.5, 4)
+        self.attempt = self.training.attempt
+        self.what = f"for {self.seconds:.2f} s"
+        return True
+
+    def strike(self):
+        self.processes = self.training.processes()
+        for process in self.processes:
+            stop(process)
+
+    def effect(self):
+        time.sleep(self.seconds)
+        stopped = [self.training.state_of(process) for process in self.processes].count("T")
+        self.undo()
+        seen = len(self.training.events())
+        again = self.training.wait(lambda training: sum(event["event"] == "step" for event in training.events(seen)) >= 3,
+                                   "steps after the stop")
+        if stopped == 0 or not again or self.training.attempt is not self.attempt:
+            return None
+        return f"{stopped} processes stood still, then the steps went on; no restart"
+
+    def undo(self):
+        for process in self.processes:
+            go_on(process)
+
+
+class StartAgain(Fault):
+    """The launch is ended as a terminal, a person or a service manager does it, and the same command is run again."""
+    name, may_hit, restarts = "end it, start again", ("steps", "checkpoint", "start"), True
+    WAYS = ("SIGTERM", "SIGHUP", "SIGINT", "SIGTERM to all of its host")
+
+    def choose(self):
+        self.way = self.random.choice(self.WAYS)
+        self.what = self.way
+        return True
+
+    def strike(self):
+        number = getattr(signal, self.way.split()[0])
+        for process in self.training.processes(here=True) if "all" in self.way else [self.training.launch.process.pid]:
+            try:
+                os.kill(process, number)
+            except ProcessLookupError:
+                pass
+
+    def effect(self):
+        former, newest = self.training.attempt, self.training.start_again()
+        if newest is None:
+            return None
+        first = self.training.wait(lambda training: training.attempt is not former and training.attempt.steps, "a step")
+        if not first or first[0][0] <= newest:
+            return None
+        return f"75; again: from step {first[0][0]} on, the newest checkpoint was of step {newest}"
+
+
 class ChangeShares(Fault):
     """A rank gets a seventh of its CPU time; micro-batches must move away from it."""
     name = "change the shares"
@@ -310,6 +428,13 @@ class ChangeHosts(Fault):
         return f"resize {self.step_of(found)}, {launched['ranks']} ranks, no step lost or repeated"
 
 
+def stop(process):
+    try:
+        os.kill(process, signal.SIGSTOP)
+    except ProcessLookupError:
+        pass
+
+
 def go_on(process):
     try:
         if process is not None:
@@ -328,4 +453,5 @@ def say_hosts(hosts, slots):
     return str(script)
 
 
-KINDS = (KillRank, KillMpirun, StopRank, CutLink, DamageCheckpoint, FillDisk, ChangeShares, ChangeHosts)
+KINDS = (KillRank, KillMpirun, StopRank, CutLink, DamageCheckpoint, FillDisk, ChangeShares, ChangeHosts, FailingFiles,
+         SlowDisk, Suspend, StartAgain)

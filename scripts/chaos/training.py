@@ -10,10 +10,13 @@ import dataclasses
 import os
 import pathlib
 import statistics
+import struct
+import subprocess
 import time
 
 from launches import Launch, processes_of, wait_until
 
+CONTROL = struct.Struct("iii")  # of shim.c
 PATIENCE = 30  # seconds for any effect; few take more than three
 FEW_STEPS, RECENT_STEPS, RECENT_SECONDS = 3, 5, 0.25
 
@@ -36,17 +39,55 @@ class Attempt:
         return len(before) >= FEW_STEPS and moment - before[-1] <= recent and moment < self.end
 
 
+def is_here(process):
+    try:
+        return os.readlink(f"/proc/{process}/ns/pid") == os.readlink("/proc/self/ns/pid")
+    except OSError:
+        return False
+
+
 class Training:
-    def __init__(self, launch):
-        self.launch = launch
-        self.checkpoints = launch.directory / "checkpoints"
+    def __init__(self, command, files):
+        self.command, self.files = command, files
+        self.launch = command()
+        self.checkpoints = self.launch.directory / "checkpoints"
         self.heard = 0
         self.attempts, self.step, self.furthest_before, self.shares, self.claimed = [], 0, 0, None, []
 
     @classmethod
     def start(cls, hosts, directory, job, *words):
         """`job`: the job file, and settings that override it."""
-        return cls(Launch(directory, "--agent", hosts.agent, *words, job=job, prefix=hosts.prefix(0)))
+        folder = pathlib.Path(directory).parent
+        files, shim = folder / "files", folder / "shim.so"
+        files.write_bytes(bytes(CONTROL.size))
+        source = pathlib.Path(__file__).with_name("shim.c")
+        subprocess.run(["cc", "-O1", "-shared", "-fPIC", "-o", shim, source, "-ldl"], check=True)
+        environment = {"LD_PRELOAD": str(shim), "CHAOS_FILES": str(files)}
+        return cls(lambda: Launch(directory, "--agent", hosts.agent, *words, job=job, prefix=hosts.prefix(0),
+                                  environment=environment), files)
+
+    def disturb_files(self, error=0, calls=0, milliseconds=0):
+        """What shim.c does to calls on files of checkpoints from now on."""
+        with open(self.files, "r+b") as file:
+            file.write(CONTROL.pack(error, calls, milliseconds))
+
+    def processes(self, here=False):
+        """Those of the launch, the supervisor first; `here`: without those of other hosts."""
+        found = [process for process, _ in processes_of(self.launch.directory)]
+        return [self.launch.process.pid, *(process for process in found if not here or is_here(process))]
+
+    def start_again(self):
+        """Awaits the end of the launch, which something has asked to stop, and runs the same command again. Returns the
+        step of the newest checkpoint in between; None if it did not end with 75."""
+        if self.launch.process.wait(PATIENCE) != 75:
+            return None
+        self.events()
+        self.attempt.end = time.time()
+        newest, seen = self.finished(), self.launch.seen
+        self.launch.abandon()
+        self.launch = self.command()
+        self.launch.seen = seen
+        return int(newest[0].name.removeprefix("step-")) if newest else 0
 
     def events(self, since=0):
         """All events from this number on; processes new ones."""

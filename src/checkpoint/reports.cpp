@@ -8,6 +8,7 @@
 #include <span>
 #include <thread>
 
+#include "core/ran_time.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::checkpoint {
@@ -20,6 +21,11 @@ constexpr int kTag = 1 << 18;
 constexpr std::size_t kFailureChars = 1024;
 constexpr std::size_t kHeadBytes = sizeof(std::int64_t) + kFailureChars;
 constexpr milliseconds kShortest{1}, kLongest{10};
+
+/// In the place of the step, in messages that are no reports.
+std::int64_t going_on(std::int64_t step) {
+  return -step - 1;
+}
 
 void pack(std::int64_t step, const WriteReport& report, std::vector<std::byte>& bytes) {
   std::fill(bytes.begin(), bytes.end(), std::byte{0});
@@ -53,47 +59,73 @@ WriteReports::WriteReports(Communicator& communicator, const std::vector<Part>& 
   }
 }
 
-void WriteReports::wait(Transfer& transfer, milliseconds timeout, RanTime& waited) const {
-  for (milliseconds nap = kShortest; !transfer.done(); nap = std::min(2 * nap, kLongest)) {
-    communicator_.check_peers();
-    const auto shorter = shorter_timeout_.load();
-    if (waited.look() >= (shorter >= 0 ? std::min(timeout, milliseconds(shorter)) : timeout)) return;
-    std::this_thread::sleep_for(nap);
-  }
+milliseconds WriteReports::limit(milliseconds timeout) const {
+  const auto shorter = shorter_timeout_.load();
+  return shorter >= 0 ? std::min(timeout, milliseconds(shorter)) : timeout;
 }
 
+bool WriteReports::wait(Transfer* transfer, milliseconds timeout) const {
+  RanTime waited;
+  for (milliseconds nap = kShortest; transfer != nullptr && !transfer->done(); nap = std::min(2 * nap, kLongest)) {
+    communicator_.check_peers();
+    if (waited.look() >= limit(timeout)) return false;
+    std::this_thread::sleep_for(nap);
+  }
+  return true;
+}
+
+void WriteReports::goes_on(std::int64_t step, milliseconds period) {
+  Channel& to = channels_.at(0);
+  if (Clock::now() - went_on_ < period || (to.transfer && !to.transfer->done())) return;
+  went_on_ = Clock::now();
+  pack(going_on(step), {}, to.bytes);
+  to.transfer = communicator_.send(to.bytes, to.rank, kTag);
+}
+
+// Rank 0 takes them when its own files are written, however long that takes.
 void WriteReports::send(std::int64_t step, const WriteReport& report, milliseconds timeout) {
   Channel& to = channels_.at(0);
-  RanTime waited;
-  if (to.transfer) wait(*to.transfer, timeout, waited);
-  if (to.transfer && !to.transfer->done()) {
+  if (!wait(to.transfer.get(), milliseconds::max())) {
     throw Error(ExitCode::infrastructure, "rank 0 does not take the report of the checkpoint before");
   }
   pack(step, report, to.bytes);
   to.transfer = communicator_.send(to.bytes, to.rank, kTag);
-  wait(*to.transfer, timeout, waited);
+  (void)wait(to.transfer.get(), timeout);
 }
 
-WriteReport WriteReports::receive(Channel& from, std::int64_t step, milliseconds timeout, RanTime& waited) {
-  WriteReport report;
-  for (std::int64_t reported = -1; reported != step;) {  // skips late reports of earlier checkpoints
-    if (!from.transfer) from.transfer = communicator_.receive(from.bytes, from.rank, kTag);
-    wait(*from.transfer, timeout, waited);
-    if (!from.transfer->done()) {
-      report.failure = fmt::format("its files were not written within {:.0f} seconds", waited.seconds());
-      break;
-    }
-    reported = unpack(from.bytes, report);
-    from.transfer.reset();
-  }
-  report.rank = from.rank;
-  return report;
+/// The step of a message that has arrived, if one has.
+std::optional<std::int64_t> WriteReports::take(Channel& from, WriteReport& report) {
+  if (!from.transfer) from.transfer = communicator_.receive(from.bytes, from.rank, kTag);
+  if (!from.transfer->done()) return std::nullopt;
+  from.transfer.reset();
+  return unpack(from.bytes, report);
 }
 
 std::vector<WriteReport> WriteReports::receive(std::int64_t step, milliseconds timeout) {
-  std::vector<WriteReport> reports;
-  RanTime waited;
-  for (auto& from : channels_) reports.push_back(receive(from, step, timeout, waited));
+  std::vector<WriteReport> reports(channels_.size());
+  std::vector<bool> has_reported(channels_.size());
+  RanTime still;
+  for (milliseconds nap = kShortest;; nap = std::min(2 * nap, kLongest)) {
+    bool all = true;
+    for (std::size_t i = 0; i < channels_.size(); ++i) {
+      // Late reports of earlier checkpoints are skipped.
+      for (std::optional<std::int64_t> of; !has_reported[i] && (of = take(channels_[i], reports[i]));) {
+        has_reported[i] = of == step;
+        if (has_reported[i] || of == going_on(step)) still = RanTime();
+      }
+      reports[i].rank = channels_[i].rank;
+      all = all && has_reported[i];
+    }
+    if (all) return reports;
+    communicator_.check_peers();
+    if (still.look() >= limit(timeout)) break;
+    std::this_thread::sleep_for(nap);
+  }
+  for (std::size_t i = 0; i < reports.size(); ++i) {
+    if (has_reported[i]) continue;
+    reports[i].failure = fmt::format("it has written no file for {:.0f} seconds", still.seconds());
+    reports[i].hashes.clear();
+  }
   return reports;
 }
 

@@ -1,5 +1,6 @@
-// What each writing rank reports to rank 0 when its files of a checkpoint are safe, or why they are not: one message of
-// fixed size per checkpoint. Used by the writers' threads.
+// What each writing rank reports to rank 0 when its files of a checkpoint are safe, or why they are not; before that,
+// from time to time, that it goes on writing: a slow disk takes its time, only one that stands still is given up.
+// Messages have a fixed size. Used by the writers' threads.
 #pragma once
 
 #include <array>
@@ -7,11 +8,11 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "checkpoint/layout.hpp"
-#include "core/ran_time.hpp"
 #include "core/spans.hpp"
 #include "lockstep/communicator.hpp"
 
@@ -30,9 +31,12 @@ class WriteReports {
  public:
   WriteReports(Communicator& communicator, const std::vector<Part>& parts);
 
+  /// Called on ranks other than 0 when one more file is written. `period`: of the messages about it.
+  void goes_on(std::int64_t step, std::chrono::milliseconds period);
   /// Called on ranks other than 0.
   void send(std::int64_t step, const WriteReport& report, std::chrono::milliseconds timeout);
-  /// Called on rank 0: the reports of all other ranks that write; if one did not come in time, its failure says so.
+  /// Called on rank 0: the reports of all other ranks that write. If none of them writes any more, and some have not
+  /// reported, after `timeout` the failures of these say so.
   [[nodiscard]] std::vector<WriteReport> receive(std::int64_t step, std::chrono::milliseconds timeout);
   /// From now on, waits are limited to this: the run is being torn down.
   void shorten_timeouts(std::chrono::milliseconds timeout) { shorter_timeout_ = timeout.count(); }
@@ -44,12 +48,13 @@ class WriteReports {
     std::vector<std::byte> bytes;
     std::unique_ptr<Transfer> transfer;
   };
-  void wait(Transfer& transfer, std::chrono::milliseconds timeout, RanTime& waited) const;
-  [[nodiscard]] WriteReport receive(Channel& from, std::int64_t step, std::chrono::milliseconds timeout,
-                                    RanTime& waited);
+  [[nodiscard]] std::chrono::milliseconds limit(std::chrono::milliseconds timeout) const;
+  [[nodiscard]] bool wait(Transfer* transfer, std::chrono::milliseconds timeout) const;
+  [[nodiscard]] std::optional<std::int64_t> take(Channel& from, WriteReport& report);
 
   Communicator& communicator_;
   std::vector<Channel> channels_;  // rank 0: the other ranks that write; else: rank 0
+  Clock::time_point went_on_ = Clock::now();
   std::atomic<std::int64_t> shorter_timeout_{-1};
 };
 

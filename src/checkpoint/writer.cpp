@@ -23,6 +23,9 @@ namespace lockstep::checkpoint {
 namespace {
 
 constexpr int kPieceTag = 81;  // for pieces of files, to the ranks that write them
+constexpr std::byte kIdle{0}, kStill{1}, kWriting{2};
+constexpr int kMessagesBeforeDeadline = 8;
+constexpr int kGivenUp = 6;  ///< deadlines without another file; until then a call such as fsync() may still return
 
 using std::chrono::milliseconds;
 
@@ -166,10 +169,15 @@ bool CheckpointWriter::all_idle(std::int64_t step) {
   const milliseconds round = options_.timeout / 3;
   const Operation operation{"checkpoint", static_cast<std::uint64_t>(step), options_.timeout};
   std::vector<std::byte> busy(static_cast<std::size_t>(communicator_.size()));
-  for (milliseconds waited{0}; waited <= 2 * options_.deadline; waited += round) {
-    const std::byte mine{idle_within(round) ? std::uint8_t{0} : std::uint8_t{1}};
+  std::uint64_t written = written_;
+  for (milliseconds still{0}; still <= 2 * options_.deadline; still += round) {
+    const bool idle = idle_within(round);
+    const std::uint64_t before = std::exchange(written, written_.load());
+    const std::byte mine = idle ? kIdle : written == before ? kStill : kWriting;
     communicator_.all_gather({&mine, 1}, busy, operation);
-    if (std::all_of(busy.begin(), busy.end(), [](std::byte flag) { return flag == std::byte{0}; })) return true;
+    const std::byte most = *std::max_element(busy.begin(), busy.end());
+    if (most == kIdle) return true;
+    if (most == kWriting) still = milliseconds(0);
   }
   return false;
 }
@@ -296,6 +304,8 @@ WriteReport CheckpointWriter::write_own(const Task& task, const std::string& dir
       }
       written.push_back(directory + "/" + part.file);
       write_whole(files_, written.back(), {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+      ++written_;
+      if (!leads()) reports_.goes_on(task.progress.step, options_.deadline / kMessagesBeforeDeadline);
     }
     files_.sync_directory(directory);
   } catch (const std::exception& error) {
@@ -314,7 +324,7 @@ CheckpointOutcome CheckpointWriter::conclude(const Task& task, WriteReport own) 
                             .path = options_.directory + "/" + checkpoint_name(task.progress.step),
                             .best = task.best,
                             .blocked_seconds = task.blocked_seconds};
-  auto reports = reports_.receive(task.progress.step, options_.deadline);
+  auto reports = reports_.receive(task.progress.step, kGivenUp * options_.deadline);
   reports.insert(reports.begin(), std::move(own));
   outcome.failure = failures_of(reports, communicator_.topology());
   try {

@@ -40,8 +40,10 @@ struct WriterOptions {
   std::string best;    ///< name of the best checkpoint so far, or ""
   std::string newest;  ///< path of the newest committed checkpoint, or ""
   std::int64_t part_bytes = kPartBytes;
-  std::chrono::milliseconds timeout{60'000};     ///< for the ranks' agreement in begin()
-  std::chrono::milliseconds deadline{600'000};   ///< for all ranks to write their files
+  std::chrono::milliseconds timeout{60'000};  ///< for the ranks' agreement in begin()
+  /// In which no rank has written another file: after twice as long begin() waits no longer, after six times as long
+  /// the checkpoint has failed.
+  std::chrono::milliseconds deadline{600'000};
   std::chrono::milliseconds after_error{5'000};  ///< the deadline while the run is being torn down
   std::function<void()> may_write = [] {};       ///< throws LostDirectory if another launch or run owns it by now
   /// The name of a checkpoint that is read just now, and stays; "": of none.
@@ -129,6 +131,7 @@ class CheckpointWriter {
   std::vector<CheckpointOutcome> outcomes_;
   std::string last_failure_;
   std::atomic<bool> lost_{false};
+  std::atomic<std::uint64_t> written_{0};  // files, by the thread
   bool stop_ = false;
   std::thread thread_;  // on rank 0, and on ranks that write files
 };

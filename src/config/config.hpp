@@ -68,7 +68,9 @@ struct PluginPath {
 /// job, since the catalogue that the rest is read by depends on it. Throws Problems for mistakes in `plugins` alone,
 /// and returns nothing where it cannot read the file: load() reports the rest.
 [[nodiscard]] std::vector<PluginPath> plugins_of(const std::string& path, const std::vector<std::string>& overrides);
-/// The same from a string, as load_text().
+/// Whether some of these overrides set `plugins`.
+[[nodiscard]] bool set_plugins(const std::vector<std::string>& overrides);
+/// The same as plugins_of() from a string, as load_text().
 [[nodiscard]] std::vector<PluginPath> plugins_of_text(const std::string& text, const std::string& file_name,
                                                       const std::vector<std::string>& overrides);
 

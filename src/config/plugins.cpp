@@ -43,6 +43,10 @@ Is<std::vector<std::string>> plugins_rule() {
   return list_of(path, {.least = 0, .single = true, .unique = true});
 }
 
+bool set_plugins(const std::vector<std::string>& overrides) {
+  return std::any_of(overrides.begin(), overrides.end(), is_of_plugins);
+}
+
 std::vector<PluginPath> plugins_of_text(const std::string& text, const std::string& file_name,
                                         const std::vector<std::string>& overrides) {
   Session session;

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "core/cache_directory.hpp"
+#include "core/cache_room.hpp"
 #include "core/digest.hpp"
 #include "core/whole_file.hpp"
 #include "data/bytes.hpp"
@@ -50,7 +52,7 @@ std::string IndexCache::path_of(const SourceOptions& source) const {
   for (const auto& path : paths) words.push_back(whole_path(path));
   std::string settings;
   for (const auto& word : words) append_text(settings, word);
-  return fmt::format("{}/index-{}", directory_, sha256(settings).substr(0, 32));
+  return fmt::format("{}/{}{}", directory_, kIndexPrefix, sha256(settings).substr(0, 32));
 }
 
 std::optional<IndexNotes> IndexCache::find(const SourceOptions& source) const {
@@ -67,6 +69,7 @@ std::optional<IndexNotes> IndexCache::find(const SourceOptions& source) const {
   const auto notes = all.substr(kIndexMagic.size(), all.size() - kIndexMagic.size() - kDigestLength);
   if (sha256(notes) != all.substr(all.size() - kDigestLength)) return {};
   auto found = IndexNotes::read(notes);
+  note_use(path);
   return found.are_current() ? std::optional(std::move(found)) : std::nullopt;
 }
 
@@ -75,7 +78,9 @@ std::string IndexCache::store(const SourceOptions& source, const IndexNotes& not
   if (path.empty()) return "there is no cache directory";
   if (!notes.can_be_kept()) return "its files are too new";
   const std::string bytes = notes.write();
-  return try_write_whole_file(path, fmt::format("{}{}{}", kIndexMagic, bytes, sha256(bytes)));
+  std::string problem = try_write_whole_file(path, fmt::format("{}{}{}", kIndexMagic, bytes, sha256(bytes)));
+  make_room(directory_, cache_limit(), path);
+  return problem;
 }
 
 }  // namespace lockstep::data

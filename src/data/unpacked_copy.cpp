@@ -12,6 +12,8 @@
 #include <utility>
 #include <vector>
 
+#include "core/cache_directory.hpp"
+#include "core/cache_room.hpp"
 #include "core/digest.hpp"
 #include "core/files.hpp"
 #include "data/archive_input.hpp"
@@ -107,7 +109,9 @@ std::unique_ptr<ByteSource> open_copy(const std::string& copy, const std::string
   if (!fs::is_regular_file(copy, failed)) return nullptr;
   try {
     auto opened = std::make_unique<CheckedCopy>(copy, path, counter);
-    return opened->open() ? std::move(opened) : nullptr;
+    if (!opened->open()) return nullptr;
+    note_use(copy);
+    return opened;
   } catch (const Error&) {  // it cannot be read: as good as none
     return nullptr;
   }
@@ -130,7 +134,7 @@ auto or_unwritable(const Write& write) {
 /// "unpacked-<hash of the path>-", then a hash of size and times.
 std::pair<std::string, std::string> names_of(const std::string& path) {
   bool ignored = false;
-  const std::string prefix = "unpacked-" + sha256(whole_path(path)).substr(0, 16) + "-";
+  const std::string prefix = kUnpackedPrefix + sha256(whole_path(path)).substr(0, 16) + "-";
   return {prefix, prefix + sha256(stamp_of_file(path, ignored)).substr(0, 16)};
 }
 
@@ -217,6 +221,7 @@ UnpackedCopy make_unpacked_copy(const std::string& path, const ByteCounter& coun
     return {nullptr, problem.reason};
   }
   auto copy = open_copy(directory + "/" + name, path, counter);
+  make_room(directory, cache_limit(), directory + "/" + name);
   return {std::move(copy), copy ? "" : fmt::format("{}: the copy cannot be read", directory)};
 }
 

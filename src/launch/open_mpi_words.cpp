@@ -18,9 +18,10 @@ bool is_rule(std::string_view line) {
   return line.size() >= kDashes && line.find_first_not_of('-') == std::string_view::npos;
 }
 
-// That a rank ended with a code, which it did on purpose; or nothing.
+// That a rank ended with a code, which it did on purpose; that others have lost it; or nothing.
 bool is_summary(const std::string& block) {
-  return block.empty() || block.find("non-zero") != std::string::npos || block.find("exited on") != std::string::npos;
+  return block.empty() || block.find("non-zero") != std::string::npos || block.find("exited on") != std::string::npos ||
+         block.find("has unexpectedly disconnected") != std::string::npos;
 }
 
 // What is said beside the words of a block.

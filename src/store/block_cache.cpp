@@ -7,13 +7,13 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <ctime>
 #include <filesystem>
 #include <utility>
 #include <vector>
 
 #include "core/cache_directory.hpp"
 #include "core/cache_lock.hpp"
+#include "core/cache_room.hpp"
 #include "core/files.hpp"
 #include "lockstep/error.hpp"
 #include "store/checksums.hpp"
@@ -25,10 +25,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::uint64_t kRoomEvery = std::uint64_t{256} << 20;  // bytes after which room is looked for
-constexpr std::uint64_t kFreePart = 20;                         // a twentieth of the disk stays free
-constexpr std::time_t kUsedAgain = 60;                          // seconds after which a use is noted again
-
-constexpr std::uint64_t kPiece = std::uint64_t{64} << 10;  // bytes under one checksum
+constexpr std::uint64_t kPiece = std::uint64_t{64} << 10;       // bytes under one checksum
 
 bool read_all(int descriptor, std::uint64_t offset, std::span<std::byte> out) {
   for (std::size_t filled = 0; filled < out.size();) {
@@ -56,37 +53,24 @@ bool read_block(const std::string& path, std::uint64_t bytes, std::uint64_t offs
     return false;
   }
   std::copy_n(pieces.begin() + static_cast<std::ptrdiff_t>(offset - begin), out.size(), out.begin());
-  if (std::time(nullptr) - status.st_mtim.tv_sec > kUsedAgain) (void)::futimens(file.get(), nullptr);
+  note_use(path);
   return true;
-}
-
-struct KeptBlock {
-  fs::file_time_type used;
-  std::uint64_t bytes;
-  fs::path path;
-};
-
-std::vector<KeptBlock> blocks_in(const std::string& directory) {
-  std::vector<KeptBlock> blocks;
-  std::error_code failed;
-  for (const auto& entry : fs::directory_iterator(directory, failed)) {
-    std::error_code gone;  // another process may be making room, too
-    const auto bytes = entry.file_size(gone);
-    const auto used = entry.last_write_time(gone);
-    if (!gone) blocks.push_back({used, bytes, entry.path()});
-  }
-  std::sort(blocks.begin(), blocks.end(), [](const auto& a, const auto& b) { return a.used < b.used; });
-  return blocks;
 }
 
 }  // namespace
 
+BlockCache::BlockCache(const std::string& cache, std::uint64_t limit, DiskSpace space)
+    : cache_(cache),
+      objects_(cache.empty() ? "" : cache + "/" + kObjectsFolder),
+      limit_(limit),
+      space_(std::move(space)) {}
+
 void BlockCache::read(const std::string& object, std::uint64_t number, std::uint64_t bytes, std::uint64_t offset,
                       std::span<std::byte> out, const Fetch& fetch) {
-  const std::string path = fmt::format("{}/{}-{}", directory_, object, number);
+  const std::string path = fmt::format("{}/{}-{}", objects_, object, number);
   if (read_block(path, bytes, offset, out)) return;
   std::error_code failed;
-  fs::create_directories(directory_, failed);
+  fs::create_directories(objects_, failed);
   CacheLock lock = lock_to_make(path);
   if (read_block(path, bytes, offset, out)) return unlock_made(lock);  // another process was faster
   std::vector<std::byte> block(bytes);
@@ -107,34 +91,11 @@ void BlockCache::keep(const std::string& path, std::span<const std::byte> block)
   }
   if ((kept_ += block.size()) < (limit_ == 0 ? kRoomEvery : std::min(kRoomEvery, limit_ / 8))) return;
   kept_ = 0;
-  make_room();
-}
-
-void BlockCache::make_room() const {
-  fs::space_info disk{};
-  try {
-    disk = space_(directory_);
-  } catch (const fs::filesystem_error&) {
-    return;
-  }
-  const auto blocks = blocks_in(directory_);
-  std::uint64_t all = 0;
-  for (const auto& block : blocks) all += block.bytes;
-  const std::uint64_t wanted = disk.capacity / kFreePart;
-  std::uint64_t too_much = disk.available < wanted ? wanted - disk.available : 0;
-  if (limit_ > 0 && all > limit_) too_much = std::max(too_much, all - limit_);
-  for (const auto& block : blocks) {
-    if (too_much == 0) return;
-    std::error_code failed;  // another process may have taken it
-    if (fs::remove(block.path, failed)) too_much -= std::min(too_much, block.bytes);
-  }
+  make_room(cache_, limit_, path, space_);
 }
 
 BlockCache& block_cache() {
-  static BlockCache cache = [] {
-    const std::string directory = cache_directory();
-    return BlockCache(directory.empty() ? "" : directory + "/objects", cache_limit());
-  }();
+  static BlockCache cache(cache_directory(), cache_limit());
   return cache;
 }
 

@@ -2,9 +2,9 @@
 //
 // A block is written under another name and renamed, so it is complete or absent; its name has its object's version, so
 // it is never out of date. After its bytes it has the CRC-32 of each 64 KiB, which every read verifies: a block that
-// the disk has damaged is fetched again. While one process fetches a block, others that want it wait. The least
-// recently used blocks go when the cache has more than its limit, or the disk less than a twentieth of its space free.
-// When the disk fails, bytes are passed on and not kept: a problem of the cache is never an error.
+// the disk has damaged is fetched again. While one process fetches a block, others that want it wait. Blocks go
+// when the cache has no room (core/cache_room). When the disk fails, bytes are passed on and not kept: a problem of the
+// cache is never an error.
 #pragma once
 
 #include <atomic>
@@ -16,21 +16,19 @@
 #include <string>
 #include <utility>
 
+#include "core/cache_room.hpp"
+
 namespace lockstep::store {
 
 class BlockCache {
  public:
-  /// What the disk of a directory has; throws std::filesystem::filesystem_error.
-  using Space = std::function<std::filesystem::space_info(const std::string& directory)>;
-
-  /// `directory`: empty: nothing is kept. `limit`: bytes; 0: as the disk allows.
+  /// `cache`: the folder of the host's cache; empty: nothing is kept. `limit`: of the cache; see make_room().
   BlockCache(
-      std::string directory, std::uint64_t limit,
-      Space space = [](const std::string& of) { return std::filesystem::space(of); })
-      : directory_(std::move(directory)), limit_(limit), space_(std::move(space)) {}
+      const std::string& cache, std::uint64_t limit,
+      DiskSpace space = [](const std::string& of) { return std::filesystem::space(of); });
 
   /// Whether blocks are kept at all; if not, read what is needed, and no block.
-  [[nodiscard]] bool keeps() const { return !directory_.empty(); }
+  [[nodiscard]] bool keeps() const { return !objects_.empty(); }
 
   using Fetch = std::function<void(std::span<std::byte> block)>;
   /// Fills `out` from byte `offset` of block `number`, of `bytes` bytes, of `object` (a name that is a file's). If it
@@ -40,11 +38,10 @@ class BlockCache {
 
  private:
   void keep(const std::string& path, std::span<const std::byte> block);
-  void make_room() const;
 
-  std::string directory_;
+  std::string cache_, objects_;
   std::uint64_t limit_;
-  Space space_;
+  DiskSpace space_;
   std::atomic<std::uint64_t> kept_{0};  ///< bytes since room was made
 };
 

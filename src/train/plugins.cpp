@@ -54,13 +54,13 @@ Add* open(const config::PluginPath& plugin) {
   return add;
 }
 
-bool are_forbidden() {
+bool setting_is(std::string_view value) {
   const char* const setting = std::getenv("LOCKSTEP_PLUGINS");
-  return setting != nullptr && std::string_view(setting) == "never";
+  return setting != nullptr && setting == value;
 }
 
 void add(const config::PluginPath& plugin, Registries& registries) {
-  if (are_forbidden()) {
+  if (setting_is("never")) {
     refuse(plugin,
            fmt::format("expected no plugins, since LOCKSTEP_PLUGINS is never, found '{}'; unset it if you trust "
                        "the plugin",
@@ -82,8 +82,17 @@ void add(const config::PluginPath& plugin, Registries& registries) {
 
 std::vector<config::PluginPath> plugins_of_job(const std::string& path, const std::vector<std::string>& overrides) {
   if (path.empty()) return config::plugins_of_text(config::default_job_text(), "digits.yaml", overrides);
-  if (fs::is_directory(path)) return checkpoint::plugins_of_saved_job(path, overrides);
-  return config::plugins_of(path, overrides);
+  if (!fs::is_directory(path)) return config::plugins_of(path, overrides);
+  auto plugins = checkpoint::plugins_of_saved_job(path, overrides);
+  // Whoever passes on a model must not be able to run a program here by it.
+  if (!plugins.empty() && !config::set_plugins(overrides) && !setting_is("always") && !setting_is("never")) {
+    const std::string& plugin = plugins.front().path;
+    refuse(plugins.front(), fmt::format("expected plugins that you name yourself, since this job comes out of a saved "
+                                        "model, found '{}'; a plugin is a program: if you trust it, add plugins={}, or "
+                                        "set LOCKSTEP_PLUGINS=always in the environment",
+                                        plugin, plugin));
+  }
+  return plugins;
 }
 
 }  // namespace

@@ -3,9 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
+#include <numeric>
 #include <thread>
 
 #include "checkpoint/faulty_files.hpp"
+#include "checkpoint/reports.hpp"
 #include "checkpoint/run_directory.hpp"
 #include "checkpoint/support.hpp"
 #include "lockstep/error.hpp"
@@ -210,6 +213,39 @@ TEST(CheckpointFailure, OneAtATime) {
     }
   }
   EXPECT_EQ(list_checkpoints(folder / "c").size(), 2u);
+}
+
+// What counts is whether files are written, not how long all of them take.
+TEST(CheckpointFailure, ARankThatWritesSlowlyIsAwaitedOneThatStandsStillIsNot) {
+  using std::chrono::milliseconds;
+  constexpr milliseconds kTimeout{2'000};
+  run_in_threads(3, [&](Communicator& communicator) {
+    const SmallModel model;
+    const auto parts = plan_parts(model.sources(), SmallModel::kPart / 4, communicator.topology());
+    WriteReports reports(communicator, parts);
+    const int rank = communicator.rank();
+    const auto hashes =
+        static_cast<std::size_t>(std::accumulate(parts.begin(), parts.end(), 0, [&](int sum, auto& part) {
+          return sum + (part.rank == rank ? 1 + static_cast<int>(part.pieces.size()) : 0);
+        }));
+    const WriteReport own{.rank = rank, .failure = "", .hashes = std::vector<HashText>(hashes)};
+    if (rank == 0) {
+      for (const auto& report : reports.receive(1, kTimeout)) EXPECT_EQ(report.failure, "");
+      const auto second = reports.receive(2, kTimeout);
+      ASSERT_EQ(second.size(), 2U);
+      EXPECT_EQ(second[0].failure, "");
+      EXPECT_EQ(second[1].rank, 2);
+      EXPECT_EQ(second[1].failure, "it has written no file for 2 seconds");
+    } else {
+      for (int file = 0; file < 8; ++file) {
+        std::this_thread::sleep_for(kTimeout / 6);
+        if (rank == 1) reports.goes_on(1, milliseconds(0));
+      }
+      reports.send(1, own, kTimeout);
+      if (rank == 1) reports.send(2, own, kTimeout);
+    }
+    communicator.barrier({"test", 0, milliseconds(60'000)});
+  });
 }
 
 // A run that ends with an error waits for the checkpoint in progress.

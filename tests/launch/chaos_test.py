@@ -20,6 +20,7 @@ from training import Attempt  # noqa: E402
 from verdict import longest_pause, reasons_against  # noqa: E402
 
 NAMES = [kind.name for kind in KINDS]
+LEAST = LEAST_BUSY * len(KINDS)
 
 
 def hits_of(count, moment="steps", effect="seen"):
@@ -36,8 +37,8 @@ class Plan(unittest.TestCase):
 
     def test_three_of_each_kind_are_to_hit_a_busy_moment(self):
         for seed in range(50):
-            plan = make_plan(seed, 25)
-            self.assertEqual(len(plan), 25)
+            plan = make_plan(seed, LEAST + 1)
+            self.assertEqual(len(plan), LEAST + 1)
             for kind in KINDS:
                 busy = [planned for planned in plan if planned.kind is kind and planned.moment != "start"]
                 self.assertGreaterEqual(len(busy), LEAST_BUSY)
@@ -59,7 +60,7 @@ class Busy(unittest.TestCase):
 
 
 class Verdict(unittest.TestCase):
-    def against(self, hits, count=24, hashes=("a", "a"), unexplained=()):
+    def against(self, hits, count=LEAST, hashes=("a", "a"), unexplained=()):
         return reasons_against(NAMES, hits, count, hashes, unexplained)
 
     def test_a_run_that_counts(self):
@@ -78,8 +79,8 @@ class Verdict(unittest.TestCase):
         hits = hits_of(3)
         hits[-1].effect = ""
         self.assertEqual(self.against(hits), [
-            "the effect of 23 faults was seen, expected 24",
-            "'change the hosts' hit a busy moment 2 times, expected at least 3"])
+            "the effect of 35 faults was seen, expected 36",
+            "'end it, start again' hit a busy moment 2 times, expected at least 3"])
 
     def test_a_death_that_no_fault_explains(self):
         event = {"reason": "death", "step": 7, "message": "rank 1 (host a) died"}
@@ -127,9 +128,9 @@ class Ends(unittest.TestCase):
         self.assertIn("chaos needs several hosts, which cannot be emulated here: the kernel forbids", done.stdout)
 
     def test_too_few_faults_are_refused(self):
-        done = subprocess.run([ROOT / "scripts/chaos.sh", "1", "23"], capture_output=True, text=True, check=False)
+        done = subprocess.run([ROOT / "scripts/chaos.sh", "1", "35"], capture_output=True, text=True, check=False)
         self.assertEqual(done.returncode, 2)
-        self.assertIn("n: expected at least 24 faults, 3 of each of 8 kinds, found 23", done.stderr)
+        self.assertIn("n: expected at least 36 faults, 3 of each of 12 kinds, found 35", done.stderr)
 
 
 def marked(mark):

@@ -61,6 +61,15 @@ TEST(OpenMpiWords, ADeathIsNamed) {
   EXPECT_EQ(words.death(0), "");
 }
 
+TEST(OpenMpiWords, ThatOthersHaveLostARankIsNoCause) {
+  OpenMpiWords words;
+  (void)passed(words, kRule +
+                          "\nAn MPI communication peer process has unexpectedly disconnected.  This\nusually indicates "
+                          "a failure in the peer process\n" +
+                          kRule + "\n");
+  EXPECT_EQ(words.first_block(), "");
+}
+
 TEST(OpenMpiWords, TheFirstCauseIsKept) {
   OpenMpiWords words;
   EXPECT_EQ(passed(words, "[vm:1] ORTE_ERROR_LOG: Data unpack\n" + kMemory + kCode), "");

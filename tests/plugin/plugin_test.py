@@ -42,7 +42,7 @@ class PluginTest(unittest.TestCase):
 
     def program(self, *words, code=0, **settings):
         done = subprocess.run([LOCKSTEP, *map(str, words)], cwd=self.folder, capture_output=True, text=True, check=False,
-                              stdin=subprocess.DEVNULL, timeout=300, env={**os.environ, **MPI, **settings})
+                              stdin=subprocess.DEVNULL, timeout=300, env={**os.environ, **MPI, "LOCKSTEP_PLUGINS": "always", **settings})
         self.assertEqual(done.returncode, code, f"{words}: {done.stdout}\n{done.stderr}")
         return done
 
@@ -159,6 +159,20 @@ class OtherFiles(PluginTest):
         self.assertEqual(self.program("predict", "run", "pendulum.libsvm").stderr,
                          warning + "checkpoint: run/checkpoints/step-00000080, the newest\n")
         self.assertEqual(self.program("eval", "run", f"plugins={PLUGINS / 'libpendulum.so'}").stderr, "")
+
+    def test_a_saved_job_runs_no_plugin_unasked(self):
+        """Who passes on a model must not run a program by it."""
+        self.train("run_directory=run")
+        refusal = ("lockstep: run/checkpoints/step-00000080/manifest.json:14:10: job.plugins: expected plugins that you "
+                   "name yourself, since this job comes out of a saved model, found 'build/libpendulum.so'; a plugin is a "
+                   "program: if you trust it, add plugins=build/libpendulum.so, or set LOCKSTEP_PLUGINS=always in the "
+                   "environment\n")
+        for words in (["eval", "run"], ["predict", "run", "pendulum.libsvm"], ["show", "run"],
+                      ["checkpoint", "export", "run", "weights.safetensors"], ["ensemble", "eval", "run", "run"]):
+            error = self.program(*words, code=78, LOCKSTEP_PLUGINS="").stderr
+            self.assertEqual(re.sub(r"json:\d+:\d+:", "json:14:10:", error), refusal)
+        self.program("eval", "run", "plugins=build/libpendulum.so", LOCKSTEP_PLUGINS="")
+        self.train("run_directory=run", LOCKSTEP_PLUGINS="")
 
     def test_ensembles_warn_of_each_member(self):
         for seed in (1, 2):

@@ -36,15 +36,16 @@ class BlockCacheTest : public testing::Test {
     return out;
   }
   /// A disk of 100,000 bytes of which `available` are free, whatever this machine's has.
-  static BlockCache::Space disk_with(std::uintmax_t available) {
+  static DiskSpace disk_with(std::uintmax_t available) {
     return [=](const std::string&) {
       return fs::space_info{.capacity = 100000, .free = available, .available = available};
     };
   }
-  [[nodiscard]] std::string folder() const { return folder_.string(); }
+  [[nodiscard]] std::string cache_folder() const { return folder_.string(); }
+  [[nodiscard]] std::string folder() const { return (folder_ / "objects").string(); }
   [[nodiscard]] std::uint64_t kept() const {
     std::uint64_t bytes = 0;
-    for (const auto& entry : fs::directory_iterator(folder_)) bytes += entry.file_size();
+    for (const auto& entry : fs::directory_iterator(folder())) bytes += entry.file_size();
     return bytes;
   }
   std::atomic<int> fetched_ = 0;
@@ -54,7 +55,7 @@ class BlockCacheTest : public testing::Test {
 };
 
 TEST_F(BlockCacheTest, FetchesABlockOnceAlsoForTheNextProcess) {
-  BlockCache cache(folder(), 0), next(folder(), 0);
+  BlockCache cache(cache_folder(), 0), next(cache_folder(), 0);
   EXPECT_EQ(read(cache, "a", 0, std::byte{7}), std::vector(4, std::byte{7}));
   EXPECT_EQ(read(cache, "a", 0, std::byte{8}), std::vector(4, std::byte{7}));
   EXPECT_EQ(read(next, "a", 0, std::byte{8}), std::vector(4, std::byte{7}));
@@ -66,7 +67,7 @@ TEST_F(BlockCacheTest, FetchesABlockOnceAlsoForTheNextProcess) {
 }
 
 TEST_F(BlockCacheTest, ThreadsThatWantTheSameBlockWaitForOne) {
-  BlockCache cache(folder(), 0);
+  BlockCache cache(cache_folder(), 0);
   std::vector<std::thread> threads;
   for (int i = 0; i < 8; ++i) {
     threads.emplace_back([&] {
@@ -84,7 +85,7 @@ TEST_F(BlockCacheTest, ThreadsThatWantTheSameBlockWaitForOne) {
 }
 
 TEST_F(BlockCacheTest, ABlockOfTheWrongLengthIsFetchedAgain) {
-  BlockCache cache(folder(), 0);
+  BlockCache cache(cache_folder(), 0);
   fs::create_directories(folder());
   std::ofstream(folder() + "/a-0") << "torn";
   EXPECT_EQ(read(cache, "a", 0, std::byte{7}), std::vector(4, std::byte{7}));
@@ -93,7 +94,7 @@ TEST_F(BlockCacheTest, ABlockOfTheWrongLengthIsFetchedAgain) {
 
 TEST_F(BlockCacheTest, ADamagedPieceIsFetchedAgain) {
   constexpr std::uint64_t kBytes = 200000;  // four pieces
-  BlockCache cache(folder(), 0);
+  BlockCache cache(cache_folder(), 0);
   const auto read_at = [&](std::uint64_t offset, std::size_t count, std::byte value) {
     std::vector<std::byte> out(count);
     cache.read("a", 0, kBytes, offset, out, [&](std::span<std::byte> block) {
@@ -117,7 +118,7 @@ TEST_F(BlockCacheTest, ADamagedPieceIsFetchedAgain) {
 }
 
 TEST_F(BlockCacheTest, AFailedFetchLeavesNoBlock) {
-  BlockCache cache(folder(), 0);
+  BlockCache cache(cache_folder(), 0);
   std::vector<std::byte> out(4);
   EXPECT_THROW(cache.read("a", 0, 1000, 0, out, [](std::span<std::byte>) { throw std::runtime_error("lost"); }),
                std::runtime_error);
@@ -125,7 +126,7 @@ TEST_F(BlockCacheTest, AFailedFetchLeavesNoBlock) {
 }
 
 TEST_F(BlockCacheTest, TheLeastRecentlyUsedGoFirst) {
-  BlockCache cache(folder(), 3500, disk_with(20000));
+  BlockCache cache(cache_folder(), 3500, disk_with(20000));
   for (int i = 0; i < 3; ++i) (void)read(cache, "a", static_cast<std::uint64_t>(i), std::byte{7});
   const auto now = fs::file_time_type::clock::now();
   fs::last_write_time(folder() + "/a-0", now - std::chrono::minutes(1));
@@ -138,7 +139,7 @@ TEST_F(BlockCacheTest, TheLeastRecentlyUsedGoFirst) {
 }
 
 TEST_F(BlockCacheTest, ATwentiethOfTheDiskStaysFree) {
-  BlockCache cache(folder(), 8000, disk_with(3500));  // of 100,000: 1,500 too few
+  BlockCache cache(cache_folder(), 8000, disk_with(3500));  // of 100,000: 1,500 too few
   fs::create_directories(folder());
   for (int i = 0; i < 3; ++i) {
     const std::string path = folder() + "/old-" + std::to_string(i);
