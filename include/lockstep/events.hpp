@@ -149,8 +149,8 @@ struct Step {
     field("learning_rate", &Step::learning_rate, "learning rate of the step");
     field("metrics", &Step::metrics, "the job's metrics on the batch");
     field("samples_per_second", &Step::samples_per_second, "mean rate since the start", Unit::samples_per_second);
-    field("data_wait_seconds", &Step::data_wait_seconds,
-          "time that rank 0 waited for input since the `step` event before", Unit::seconds);
+    field("data_wait_seconds", &Step::data_wait_seconds, "time that rank 0 waited for input since the step before",
+          Unit::seconds);
     field("seconds", &Step::seconds, "time since the first step of this start began", Unit::seconds);
     field("gradient_norm", &Step::gradient_norm, "with `clip_norm`: L2 norm of the gradient before clipping");
     field("loss_scale", &Step::loss_scale, "with `precision: fp16`: scale that the step was computed with");

@@ -254,6 +254,7 @@ struct TelemetryOptions {
   double linger_seconds = 0;                     ///< at the end, for a last scrape
   std::string targets_folder;                    ///< where targets are written, too; empty: nowhere else
   TensorboardOptions tensorboard;
+  std::optional<Span> every;  ///< steps in events.jsonl and of TensorBoard's curves; none: fewer and fewer
 };
 
 /// For `precision: fp16`. All scales are powers of two.

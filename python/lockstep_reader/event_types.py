@@ -77,7 +77,7 @@ class Step(TypedDict):
     learning_rate: float  # learning rate of the step
     metrics: dict[str, float]  # the job's metrics on the batch
     samples_per_second: float  # samples/s; mean rate since the start
-    data_wait_seconds: float  # s; time that rank 0 waited for input since the `step` event before
+    data_wait_seconds: float  # s; time that rank 0 waited for input since the step before
     seconds: float  # s; time since the first step of this start began
     gradient_norm: NotRequired[float]  # with `clip_norm`: L2 norm of the gradient before clipping
     loss_scale: NotRequired[float]  # with `precision: fp16`: scale that the step was computed with

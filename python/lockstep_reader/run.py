@@ -62,8 +62,8 @@ class Run(EventSource):
         return history.status_of(list(self.events()), locked)
 
     def training(self) -> Columns:
-        """A row for each step that was reported: step, epoch, loss, learning_rate, each metric, and what the event has
-        besides. Steps that were done again after a restart are there once."""
+        """A row for each step that the events have: step, epoch, loss, learning_rate, each metric, and what the event
+        has besides. Steps that were done again after a restart are there once."""
         return history.columns_of(self.events("step"))
 
     def validation(self, name: str = "validation") -> Columns:

@@ -26,11 +26,16 @@ using events::ByRank;
 
 constexpr std::int64_t kSettling = 2;  // steps after a move that are left out of its measured time
 
+struct DoneStep {
+  std::int64_t step = 0;
+  double seconds = 0;  ///< since the first step began
+};
+
 struct Attempt {
   std::optional<events::Start> start;
   std::optional<events::End> end;
   std::vector<events::Balance> moves;
-  std::vector<events::Step> steps;
+  std::vector<DoneStep> steps;
   std::vector<events::Part> parts;  ///< empty: the model is whole
 };
 
@@ -70,8 +75,8 @@ Attempt read_attempt(const std::string& path) {
     } else if (auto* move = std::get_if<events::Balance>(&*read.event)) {
       attempt.moves.push_back(*move);
       early.push_back(std::move(*move));
-    } else if (auto* step = std::get_if<events::Step>(&*read.event)) {
-      attempt.steps.push_back(std::move(*step));
+    } else if (const auto* step = std::get_if<events::Step>(&*read.event)) {
+      attempt.steps.push_back({step->step, step->seconds});
       early.clear();
     } else if (auto* end = std::get_if<events::End>(&*read.event)) {
       attempt.end = std::move(*end);
@@ -106,13 +111,14 @@ std::string numbers(const Attempt& attempt, const ByRank& values) {
   return line.text();
 }
 
-// Median time in seconds of the steps between two moves.
+// Median time in seconds of the steps between two moves; where the events leave steps out, of means over them.
 double measured_seconds(const Attempt& attempt, std::int64_t from, std::int64_t end) {
   std::vector<double> seconds;
   for (std::size_t i = 1; i < attempt.steps.size(); ++i) {
-    const auto& step = attempt.steps[i];
+    const DoneStep& step = attempt.steps[i];
     if (step.step <= from + kSettling || step.step > end) continue;
-    const double taken = step.seconds - attempt.steps[i - 1].seconds;
+    const DoneStep& before = attempt.steps[i - 1];
+    const double taken = (step.seconds - before.seconds) / static_cast<double>(step.step - before.step);
     if (std::isfinite(taken)) seconds.push_back(taken);
   }
   return median(std::move(seconds));

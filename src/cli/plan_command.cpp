@@ -154,8 +154,8 @@ MeasuredRun read_run(const std::string& directory) {
                                              path));
   }
   MeasuredRun run;
-  std::vector<double> ends;
-  std::vector<int> dealt;  // before a start or a step, by a probe or a move
+  std::vector<std::pair<std::int64_t, double>> ends;  // of steps: number and time
+  std::vector<int> dealt;                             // before a start or a step, by a probe or a move
   for (std::string line; std::getline(file, line);) {
     auto read = telemetry::read_event(line);
     if (!read.event) continue;
@@ -165,7 +165,7 @@ MeasuredRun read_run(const std::string& directory) {
     } else if (auto* part = std::get_if<events::Part>(&*read.event)) {
       run.parts.push_back(std::move(*part));
     } else if (auto* step = std::get_if<events::Step>(&*read.event)) {
-      ends.push_back(step->seconds);
+      ends.emplace_back(step->step, step->seconds);
       if (!dealt.empty()) run.dealt.push_back(std::exchange(dealt, {}));
     } else if (const auto* move = std::get_if<events::Balance>(&*read.event)) {
       dealt.clear();
@@ -180,7 +180,10 @@ MeasuredRun read_run(const std::string& directory) {
                                              path, ends.size()));
   }
   std::vector<double> seconds;  // without the first steps, in which kernels are created
-  for (std::size_t i = 1 + ends.size() / 5; i < ends.size(); ++i) seconds.push_back(ends[i] - ends[i - 1]);
+  for (std::size_t i = 1 + ends.size() / 5; i < ends.size(); ++i) {  // the events may leave steps out
+    const auto steps = static_cast<double>(ends[i].first - ends[i - 1].first);
+    seconds.push_back((ends[i].second - ends[i - 1].second) / steps);
+  }
   run.step = median(std::move(seconds));
   return run;
 }

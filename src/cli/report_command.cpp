@@ -74,9 +74,8 @@ std::string evaluation_tiles(const RunEvents& run) {
 /// For runs in fp16: the number of steps that were skipped because gradients overflowed.
 std::string skipped_tile(const RunEvents& run) {
   if (run.steps.empty() || !run.steps.back().loss_scale) return "";
-  const auto skipped = std::count_if(run.steps.begin(), run.steps.end(),
-                                     [](const events::Step& step) { return step.skipped.value_or(false); });
-  return tile(telemetry::grouped(skipped), "skipped updates, whose gradient overflowed");
+  return tile(telemetry::grouped(static_cast<std::int64_t>(run.skipped.size())),
+              "skipped updates, whose gradient overflowed");
 }
 
 std::int64_t last_step(const RunEvents& run) {

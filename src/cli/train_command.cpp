@@ -65,7 +65,8 @@ class RunReport {
       return;
     }
     std::vector<std::unique_ptr<events::Sink>> sinks;
-    if (!job.checkpoint.never) sinks.push_back(telemetry::make_event_file(job.run_directory + "/events.jsonl"));
+    if (!job.checkpoint.never)
+      sinks.push_back(telemetry::make_event_file(job.run_directory + "/events.jsonl", job.telemetry.every));
     console_ = json_ ? telemetry::make_json_console() : telemetry::make_progress_console();
     sinks.push_back(
         json_ ? telemetry::make_json_log(console_->printer())

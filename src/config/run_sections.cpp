@@ -105,7 +105,8 @@ Is<TensorboardOptions> tensorboard_section() {
       .initially([](Options& o) { o.enabled = true; })
       .field("enabled", &Options::enabled, boolean(), "whether they are written")
       .field("histograms", &Options::histograms, span(true),
-             "how often weights and gradients are shown, and the first filters; 0 steps: never")
+             "how often weights and gradients are shown, and the first filters; 0 steps: never. After 512 times only "
+             "every second time, after 1,024 every fourth, and so on")
       .field("images", &Options::images, boolean(),
              "a sheet of inputs as the steps see them, and the filters of the first convolution")
       .shorthand("enabled");
@@ -116,7 +117,10 @@ Is<TelemetryOptions> telemetry_section() {
   return Section<Options>()
       .part("prometheus", prometheus_section(), "metrics over HTTP, and where they are: metrics/targets.json")
       .field("tensorboard", &Options::tensorboard, tensorboard_section(),
-             "TensorBoard's event files, in `tensorboard` of the run directory; off, unless this is true or a map");
+             "TensorBoard's event files, in `tensorboard` of the run directory; off, unless this is true or a map")
+      .field("every", &Options::every, optional_of(span(false)),
+             "which steps events.jsonl and TensorBoard's curves have; if it is left out, the first 32,768, then every "
+             "second one up to twice as many, every fourth one up to four times as many, and so on");
 }
 
 Is<BalanceOptions> balance_section() {

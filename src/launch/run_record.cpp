@@ -58,10 +58,11 @@ std::unique_ptr<LockedFile> lock_within(const std::string& directory, const std:
 }  // namespace
 
 RunRecord::RunRecord(const std::string& run_directory, const std::string& job, const std::string& launch, bool json,
-                     double lock_seconds)
+                     double lock_seconds, std::optional<Span> every)
     : directory_(run_directory),
       launch_(launch),
       job_(job),
+      lines_(every),
       console_(json ? telemetry::make_json_console() : telemetry::make_progress_console()) {
   std::error_code error;
   fs::create_directories(directory_ + "/logs", error);
@@ -92,6 +93,7 @@ void RunRecord::keep_signature() {
 }
 
 RunRecord::~RunRecord() {
+  write(lines_.rest());
   {
     const std::lock_guard lock(mutex_);
     ends_ = true;
@@ -103,15 +105,22 @@ RunRecord::~RunRecord() {
 void RunRecord::line(const std::string& line) {
   if (line.empty() || line.back() != '}') return;
   const std::string timed = telemetry::with_time(line);
-  {
-    const std::lock_guard lock(mutex_);
-    to_write_.push_back(timed);
-  }
-  changed_.notify_all();
+  const auto read = telemetry::read_event(line);
+  write(read.event ? lines_.next(*read.event, timed) : timed);
   if (!people_) {
     console_->print(timed);
-  } else if (const auto read = telemetry::read_event(line); read.event)
+  } else if (read.event) {
     people_->event(*read.event);
+  }
+}
+
+void RunRecord::write(std::string lines) {
+  if (lines.empty()) return;
+  {
+    const std::lock_guard lock(mutex_);
+    to_write_.push_back(std::move(lines));
+  }
+  changed_.notify_all();
 }
 
 void RunRecord::flush() {

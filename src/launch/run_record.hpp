@@ -2,7 +2,7 @@
 //
 //   job.yaml                      the job with every default filled in
 //   launch.lock                   held by the launch, and signed by it
-//   events.jsonl                  every event of every attempt, one JSON object a line, with its time
+//   events.jsonl                  the events of every attempt, one JSON object a line, with its time
 //   logs/attempt-<k>/rank-<n>.log what a rank printed; rank-<n>.json: its flight recorder, after a hang or an error
 //   logs/attempt-<k>/mpirun.log   what mpirun printed
 #pragma once
@@ -11,6 +11,7 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 
@@ -18,6 +19,7 @@
 #include "lockstep/events.hpp"
 #include "lockstep/job.hpp"
 #include "telemetry/console.hpp"
+#include "telemetry/step_thinning.hpp"
 
 namespace lockstep::launch {
 
@@ -29,9 +31,9 @@ class RunRecord {
  public:
   /// Locks the directory against a second launch, and signs it with `launch`, which no other launch is called:
   /// Error(cannot_create) if another one holds it for `lock_seconds`. `json`: lines also go to stdout; else to stderr,
-  /// as text.
+  /// as text. `every`: of the job's telemetry.
   RunRecord(const std::string& run_directory, const std::string& job, const std::string& launch, bool json,
-            double lock_seconds = 0);
+            double lock_seconds = 0, std::optional<Span> every = {});
   ~RunRecord();
   RunRecord(const RunRecord&) = delete;
   RunRecord& operator=(const RunRecord&) = delete;
@@ -57,6 +59,7 @@ class RunRecord {
   [[nodiscard]] int attempt() const { return attempt_; }
 
  private:
+  void write(std::string lines);
   void write_lines();
   void make_files();
   void keep_signature();
@@ -65,6 +68,7 @@ class RunRecord {
   Descriptor events_;                 ///< the same
   int attempt_ = 0;
   bool had_same_job_ = false;
+  telemetry::ThinnedLines lines_;
   std::unique_ptr<telemetry::Console> console_;
   std::unique_ptr<events::Sink> people_;  ///< null: JSON
   std::mutex mutex_;

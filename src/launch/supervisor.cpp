@@ -114,7 +114,7 @@ class Supervisor {
       : options_(options),
         max_ranks_(static_cast<int>(job.micro_batches)),
         directory_(job.run_directory),
-        record_(job.run_directory, canonical.text, mark_, options.json, options.lock_seconds),
+        record_(job.run_directory, canonical.text, mark_, options.json, options.lock_seconds, job.telemetry.every),
         allocated_(slurm_hosts(options)),
         pool_options_(pool_options(options, allocated_, job, mark_)),
         pool_(pool_options_),

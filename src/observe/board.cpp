@@ -157,7 +157,8 @@ void Board::start(std::int64_t steps, std::int64_t steps_per_epoch) {
   if (options.histograms.amount > 0) {
     histogram_period_ = std::max<std::int64_t>(1, options.histograms.steps(steps_per_epoch));
   }
-  board_ = std::make_unique<telemetry::TensorBoard>(run_.job.run_directory + "/tensorboard", steps);
+  board_ = std::make_unique<telemetry::TensorBoard>(run_.job.run_directory + "/tensorboard", steps,
+                                                    telemetry::KeptSteps(run_.job.telemetry.every));
   if (!board_->is_new()) return;
   write_job();
   board_->graph(board_nodes(graph_));
@@ -189,6 +190,12 @@ void Board::write_inputs(std::int64_t steps, std::int64_t steps_per_epoch) {
   const auto epoch = static_cast<std::uint64_t>(steps / std::max<std::int64_t>(1, steps_per_epoch));
   board_->image(steps, "view/inputs",
                 to_image(data::contact_sheet(*data_.train, pipeline, {.rows = 4, .epoch = epoch})));
+}
+
+bool Board::shows(std::int64_t step) const {
+  constexpr std::int64_t kDense = 512;  // TensorBoard itself shows 500 of all
+  return histogram_period_ != 0 && step % histogram_period_ == 0 &&
+         telemetry::is_kept(step / histogram_period_, kDense);
 }
 
 void Board::event(const events::Event& event) {

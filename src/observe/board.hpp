@@ -39,8 +39,9 @@ class Board final : public events::Sink {
   void start(std::int64_t steps, std::int64_t steps_per_epoch);
   void event(const events::Event& event) override;
 
-  /// Whether the job asks for the model at this step; show() must follow then.
-  [[nodiscard]] bool shows(std::int64_t step) const { return histogram_period_ != 0 && step % histogram_period_ == 0; }
+  /// Whether to show the model at this step: as the job says, but the longer the run is, the less often. show() must
+  /// follow then.
+  [[nodiscard]] bool shows(std::int64_t step) const;
   /// Writes histograms of weights and gradients, and the first filters. `divided`: this rank has only its own
   /// parameters.
   void show(std::int64_t step, const exec::TensorBlock& parameters, const exec::TensorBlock& gradients,

@@ -89,8 +89,11 @@ void LiveTable::line(const std::string& text) {
   shown_ = {};
 }
 
+bool LiveTable::is_due() const {
+  return terminal_ && seconds_since(shown_) >= kRedrawSeconds;
+}
+
 void LiveTable::show(const Study& study, const std::vector<RunningTrial>& running) {
-  if (!terminal_ || seconds_since(shown_) < kRedrawSeconds) return;
   winsize size{};
   const bool known = ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 && size.ws_row > 4;
   const std::size_t columns = known ? size.ws_col - 1U : 100, rows = known ? std::min(size.ws_row - 4U, 20U) : 15;

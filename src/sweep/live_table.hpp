@@ -30,7 +30,8 @@ class LiveTable {
   explicit LiveTable(bool terminal) : console_(telemetry::make_progress_console()), terminal_(terminal) {}
   /// A lasting line, above the table.
   void line(const std::string& text);
-  /// Redraws the table if it is due; nothing where there is no terminal.
+  /// Whether the table should be redrawn now; never where there is no terminal.
+  [[nodiscard]] bool is_due() const;
   void show(const Study& study, const std::vector<RunningTrial>& running);
   /// Takes the table away.
   void clear();

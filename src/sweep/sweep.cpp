@@ -100,7 +100,7 @@ class Sweep {
       const bool busy = poll_slots();
       const bool more = !stopping_ && fill_slots();
       if (!busy && !more && is_over()) break;
-      table_.show(study(), running());
+      if (table_.is_due()) table_.show(study(), running());  // running() reads files
       write_targets();
       (void)signals_.sleep(kPollSeconds);
     }

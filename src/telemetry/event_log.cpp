@@ -10,6 +10,7 @@
 
 #include "lockstep/error.hpp"
 #include "telemetry/event_json.hpp"
+#include "telemetry/step_thinning.hpp"
 
 namespace lockstep::telemetry {
 namespace {
@@ -25,15 +26,17 @@ class JsonLog final : public events::Sink {
 
 class EventFile final : public events::Sink {
  public:
-  explicit EventFile(std::string path) : path_(std::move(path)) {}
+  EventFile(std::string path, std::optional<Span> every) : path_(std::move(path)), lines_(every) {}
   ~EventFile() override {
-    if (file_ >= 0) ::close(file_);
+    if (file_ < 0) return;
+    append_line(file_, lines_.rest());
+    ::close(file_);
   }
   EventFile(const EventFile&) = delete;
   EventFile& operator=(const EventFile&) = delete;
 
   void event(const events::Event& event) override {
-    const std::string line = with_time(event_line(event));
+    const std::string line = lines_.next(event, with_time(event_line(event)));
     if (std::holds_alternative<events::Start>(event)) open();
     if (std::holds_alternative<events::Checkpoint>(event)) open_if_removed();
     if (!started_) {
@@ -62,6 +65,7 @@ class EventFile final : public events::Sink {
   }
 
   std::string path_, early_;
+  ThinnedLines lines_;
   int file_ = -1;
   bool started_ = false;
 };
@@ -99,8 +103,8 @@ void require_written(Console& json) {
   }
 }
 
-std::unique_ptr<events::Sink> make_event_file(std::string path) {
-  return std::make_unique<EventFile>(std::move(path));
+std::unique_ptr<events::Sink> make_event_file(std::string path, std::optional<Span> every) {
+  return std::make_unique<EventFile>(std::move(path), every);
 }
 
 std::unique_ptr<events::Sink> make_tee(std::vector<std::unique_ptr<events::Sink>> sinks) {
@@ -119,6 +123,7 @@ int open_event_file(const std::string& path) {
 }
 
 void append_line(int file, const std::string& line) {
+  if (line.empty()) return;
   const off_t end = ::lseek(file, 0, SEEK_END);
   const ssize_t written = ::write(file, line.data(), line.size());
   if (written <= 0 || written == static_cast<ssize_t>(line.size()) || end < 0) return;

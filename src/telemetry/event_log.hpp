@@ -2,9 +2,11 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "lockstep/attributes.hpp"
 #include "lockstep/events.hpp"
 #include "telemetry/console.hpp"
 
@@ -17,10 +19,10 @@ namespace lockstep::telemetry {
 /// At the end: waits for the reader like finish(). Throws Error(infrastructure) if it has not got every line.
 void require_written(Console& json);
 
-/// events.jsonl in the run directory: every event with its time. A resumed run appends to the same file. The file and
-/// its directory are created at the `start` event, when the run directory is known to belong to this run; earlier
-/// events are written then.
-[[nodiscard]] std::unique_ptr<events::Sink> make_event_file(std::string path);
+/// events.jsonl in the run directory: events with their times, of the steps those that ThinnedLines keeps. A resumed
+/// run appends to the same file. The file and its directory are created at the `start` event, when the run directory is
+/// known to belong to this run; earlier events are written then.
+[[nodiscard]] std::unique_ptr<events::Sink> make_event_file(std::string path, std::optional<Span> every = {});
 
 /// Opens such a file to append to; -1: errno says why not. If its last line was not written to its end, it is ended:
 /// what follows would be joined to it. Readers leave out such a line.

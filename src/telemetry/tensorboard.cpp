@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "telemetry/record_file.hpp"
 #include "telemetry/unix_time.hpp"
@@ -168,8 +169,8 @@ class TensorBoard::Impl {
   bool is_new_;
 };
 
-TensorBoard::TensorBoard(const std::string& folder, std::int64_t steps)
-    : impl_(std::make_unique<Impl>(folder, steps)) {}
+TensorBoard::TensorBoard(const std::string& folder, std::int64_t steps, KeptSteps kept)
+    : impl_(std::make_unique<Impl>(folder, steps)), kept_(kept) {}
 TensorBoard::~TensorBoard() = default;
 
 bool TensorBoard::is_new() const {
@@ -177,9 +178,10 @@ bool TensorBoard::is_new() const {
 }
 
 void TensorBoard::event(const events::Event& event) {
+  if (const auto* start = std::get_if<events::Start>(&event)) kept_.start(*start);
   if (const auto* step = std::get_if<events::Step>(&event)) {
-    impl_->write(step_curves(*step, step->seconds - shown_seconds_), step->step);
-    shown_seconds_ = step->seconds;
+    const double seconds = step->seconds - std::exchange(last_seconds_, step->seconds);
+    if (kept_.has(*step)) impl_->write(step_curves(*step, seconds), step->step);
   }
   if (const auto* eval = std::get_if<events::Evaluation>(&event)) impl_->write(eval_curves(*eval), eval->step);
   if (const auto* balance = std::get_if<events::Balance>(&event)) {

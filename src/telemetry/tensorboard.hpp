@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "lockstep/events.hpp"
+#include "telemetry/step_thinning.hpp"
 
 namespace lockstep::telemetry {
 
@@ -44,8 +45,9 @@ using HyperParameter = std::pair<std::string, std::variant<double, bool, std::st
 
 class TensorBoard final : public events::Sink {
  public:
-  /// `steps`: done before. Creates the folder; throws Error(cannot_create) if a file cannot be created.
-  TensorBoard(const std::string& folder, std::int64_t steps);
+  /// `steps`: done before. `kept`: those that curves have. Creates the folder; throws Error(cannot_create) if a file
+  /// cannot be created.
+  TensorBoard(const std::string& folder, std::int64_t steps, KeptSteps kept = KeptSteps());
   ~TensorBoard() override;
   TensorBoard(const TensorBoard&) = delete;
   TensorBoard& operator=(const TensorBoard&) = delete;
@@ -78,7 +80,8 @@ class TensorBoard final : public events::Sink {
 
   class Impl;
   std::unique_ptr<Impl> impl_;
-  double shown_seconds_ = 0;      // `seconds` of the step before
+  KeptSteps kept_;
+  double last_seconds_ = 0;       // `seconds` of the step before
   events::ByRank shares_;         // since the last move; empty: none yet
   std::int64_t shares_step_ = 0;  // the last step that these are written for
 };

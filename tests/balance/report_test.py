@@ -57,6 +57,10 @@ def main():
     done = run(folder)
     expect("report", done.stdout, EXPECTED.replace("RUN", folder))
     expect("report", done.returncode, 0)
+    with tempfile.TemporaryDirectory() as thinned:  # a run that is long does not have every step
+        lines = (HERE / "report" / "events.jsonl").read_text().splitlines(keepends=True)
+        Path(thinned, "events.jsonl").write_text("".join(line for line in lines if '"step":7,' not in line))
+        expect("fewer steps", run(thinned).stdout, EXPECTED.replace("RUN", thinned))
     folder = str(HERE / "report_parts")
     done = run(folder)
     expect("report of parts", done.stdout, IN_PARTS.replace("RUN", folder))

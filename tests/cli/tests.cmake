@@ -13,6 +13,7 @@ add_executable(cli_test ${CMAKE_CURRENT_LIST_DIR}/report_error_test.cpp ${CMAKE_
                ${CMAKE_SOURCE_DIR}/src/cli/foreign_options.cpp
                         ${CMAKE_CURRENT_LIST_DIR}/host_verdicts_test.cpp ${CMAKE_SOURCE_DIR}/src/cli/host_verdicts.cpp
                         ${CMAKE_CURRENT_LIST_DIR}/sampling_test.cpp ${CMAKE_SOURCE_DIR}/src/cli/sampling.cpp
+                        ${CMAKE_CURRENT_LIST_DIR}/run_events_test.cpp ${CMAKE_SOURCE_DIR}/src/cli/run_events.cpp
                         ${CMAKE_CURRENT_LIST_DIR}/evaluation_details_test.cpp
                         ${CMAKE_SOURCE_DIR}/src/cli/evaluation_details.cpp ${CMAKE_SOURCE_DIR}/src/cli/details_file.cpp)
 target_link_libraries(cli_test PRIVATE lockstep_ensemble lockstep_train lockstep_flags CLI11::CLI11 fmt::fmt GTest::gtest_main)

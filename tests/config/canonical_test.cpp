@@ -71,6 +71,7 @@ TEST(Digest, IgnoresWhatChangesNoBit) {
                            "threads=2",
                            "run_directory=r",
                            "telemetry.tensorboard=true",
+                           "telemetry.every=7 steps",
                            "balance=auto",
                            "timeout=5",
                            "bucket_bytes=4096",

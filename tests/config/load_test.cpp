@@ -178,7 +178,7 @@ TEST(Load, Running) {
   early_stop: {metric: loss}
   initialize: {from: w.safetensors, only: "head.*", names: huggingface, map: {head.*: fc.*}}
   checkpoint: {every: 2 epochs, keep: 1, best: loss}
-  telemetry: {prometheus: {address: "::1", linger: 2}, tensorboard: true}
+  telemetry: {prometheus: {address: "::1", linger: 2}, tensorboard: true, every: 50 steps}
   balance: {weights: {A100: 2, T4: 1}}
   parallel: {parts: 4, in_flight: 2, sharding: none}
   timeout: 2.5
@@ -198,6 +198,7 @@ TEST(Load, Running) {
   EXPECT_EQ(job.telemetry.linger_seconds, 2);
   EXPECT_TRUE(job.telemetry.tensorboard.enabled);
   EXPECT_TRUE(job.telemetry.tensorboard.images);
+  EXPECT_EQ(job.telemetry.every, (Span{50, false}));
   EXPECT_EQ(job.balance.weights.at("A100"), 2);
   EXPECT_EQ(job.parallel.parts, 4);
   EXPECT_EQ(job.parallel.in_flight, 2);
@@ -208,6 +209,7 @@ TEST(Load, Running) {
   EXPECT_TRUE(read("epochs: 1\n  evaluate: never\n  checkpoint: never").checkpoint.never);
   EXPECT_EQ(read("epochs: 1\n  initialize: w.safetensors").initialize->from, "w.safetensors");
   EXPECT_FALSE(read("epochs: 1").telemetry.tensorboard.enabled);
+  EXPECT_EQ(read("epochs: 1").telemetry.every, std::nullopt);
   EXPECT_FALSE(read("epochs: 1\n  telemetry: {tensorboard: false}").telemetry.tensorboard.enabled);
   const auto board = read("epochs: 1\n  telemetry: {tensorboard: {histograms: 0 steps}}").telemetry.tensorboard;
   EXPECT_TRUE(board.enabled);

@@ -205,6 +205,14 @@ def _parts(draw, job, ranks):
     return parts
 
 
+def _telemetry(draw):
+    """What is written of a run, or nothing of it."""
+    if draw.chance(0.7):
+        return ()
+    every = draw.one(("1 step", "2 steps", "1 epoch"))
+    return (f"telemetry={flow({'every': every, 'tensorboard': {'histograms': draw.one(('1 step', '3 steps'))}})}",)
+
+
 def draw_placement(draw, job, on_gpus=False, resumed=False):
     ranks = min(job.micro_batches, draw.integer(1, 3) if on_gpus else draw.one((1, 2, 2, 3, 3, 4, 4)))
     hosts = _hosts(draw, ranks)
@@ -234,7 +242,9 @@ def draw_way(seed, number, job, on_gpus=False):
     stops = []
     if number % 3 == 2:
         stops = sorted({draw.integer(1, job.steps - 1) for _ in range(1 if on_gpus else 2)})
-    return [(draw_placement(draw, job, on_gpus, resumed=leg > 0), stop) for leg, stop in enumerate([*stops, None])]
+    legs = [(draw_placement(draw, job, on_gpus, resumed=leg > 0), stop) for leg, stop in enumerate([*stops, None])]
+    shown = _telemetry(Draw(f"telemetry {seed} {number}"))  # of its own: what is drawn above stays the same
+    return [(dataclasses.replace(placement, words=(*placement.words, *shown)), stop) for placement, stop in legs]
 
 
 def flow(value):

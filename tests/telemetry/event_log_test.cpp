@@ -57,6 +57,21 @@ TEST_F(EventFile, GoesOnInTheSameFile) {
   EXPECT_EQ(found[1]["ranks"], 1);
 }
 
+// A training that fails emits no end.
+TEST_F(EventFile, HasTheStepsThatTheJobNamesAndTheLastOne) {
+  path_ = folder_ / "events.jsonl";
+  {
+    const auto file = make_event_file(path_, Span{4, false});
+    file->event(events::Start{});
+    for (int step = 1; step <= 11; ++step) file->event(events::Step{.step = step});
+  }
+  std::vector<int> steps;
+  for (const auto& line : lines()) {
+    if (line["event"] == "step") steps.push_back(line["step"]);
+  }
+  EXPECT_EQ(steps, (std::vector<int>{1, 4, 8, 11}));
+}
+
 TEST_F(EventFile, ADiskThatIsFullEndsNothing) {
   const auto file = make_event_file("/dev/full");
   file->event(events::Start{.ranks = 2});

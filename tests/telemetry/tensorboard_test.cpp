@@ -97,6 +97,21 @@ TEST_F(BoardCurves, MicroBatchesOfRanksGoOnAfterAResume) {
   EXPECT_EQ(points_in(folder_).at("work_micro_batches/rank_0"), (BoardPoints{{4, 3}, {8, 3}, {9, 5}, {12, 5}}));
 }
 
+TEST_F(BoardCurves, HaveTheStepsThatTheJobNames) {
+  {
+    TensorBoard board(folder_, 0, KeptSteps(Span{0.5, true}));
+    board.event(events::Start{.steps = 12, .epochs = 2});
+    for (std::int64_t step = 1; step <= 8; ++step) {
+      board.event(events::Step{.step = step, .loss = 0.5, .seconds = static_cast<double>(step * step)});
+    }
+    board.event(events::Evaluation{.step = 7, .set = "validation", .loss = 2});
+  }
+  const auto points = points_in(folder_);
+  EXPECT_EQ(points.at("train/loss"), (BoardPoints{{3, 0.5}, {6, 0.5}}));
+  EXPECT_EQ(points.at("work/step_seconds"), (BoardPoints{{3, 9 - 4}, {6, 36 - 25}})) << "of one step each";
+  EXPECT_EQ(points.at("validation/loss"), (BoardPoints{{7, 2}}));
+}
+
 TEST_F(BoardCurves, WithoutAMoveThereAreNone) {
   {
     TensorBoard board(folder_, 0);

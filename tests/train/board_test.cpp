@@ -23,6 +23,12 @@ std::vector<std::string> files_of(const std::string& folder) {
   return found;
 }
 
+int count_of(const std::string& text, const std::string& in) {
+  int count = 0;
+  for (auto at = in.find(text); at != std::string::npos; at = in.find(text, at + 1)) ++count;
+  return count;
+}
+
 }  // namespace
 
 TEST(Board, ChangesNoBit) {
@@ -34,6 +40,21 @@ TEST(Board, ChangesNoBit) {
   EXPECT_EQ(events.all.size(), quiet_events.all.size());  // they are passed on
   EXPECT_EQ(files_of(with.path() + "/tensorboard").size(), 1U);
   EXPECT_FALSE(fs::exists(without.path() + "/tensorboard"));
+}
+
+// Histograms of short epochs would be most of what a run of months writes.
+TEST(Board, ShowsTheModelLessOftenTheLongerARunIs) {
+  const Folder folder;
+  Events events;
+  (void)run(folder.path(),
+            {"telemetry.tensorboard={histograms: 1 step, images: false}", "steps=1040", "evaluate=never",
+             "checkpoint={every: 2000 steps}"},
+            events);
+  const auto files = files_of(folder.path() + "/tensorboard");
+  ASSERT_EQ(files.size(), 1U);
+  const auto bytes = read_whole_file(folder.path() + "/tensorboard/" + files.front()).value_or("");
+  EXPECT_EQ(count_of("weights/linear1/bias", bytes), 512 + 256 + 4);
+  EXPECT_EQ(count_of("train/loss", bytes), 1040 + 1) << "and once among the columns of hyper-parameters";
 }
 
 TEST(Board, NobodyNeedsToListenToTheRun) {

@@ -1,0 +1,49 @@
+#include "telemetry/step_thinning.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+namespace lockstep::telemetry {
+
+namespace {
+
+constexpr std::int64_t kDenseSteps = 32768;
+
+}  // namespace
+
+bool is_kept(std::int64_t number, std::int64_t dense) {
+  if (number <= dense) return true;
+  const auto times = static_cast<std::uint64_t>((number - 1) / dense + 1);
+  return static_cast<std::uint64_t>(number) % std::bit_ceil(times) == 0;
+}
+
+void KeptSteps::start(const events::Start& start) {
+  if (!every_) return;
+  const auto steps_per_epoch =
+      start.epochs > 0 ? std::llround(static_cast<double>(start.steps) / start.epochs) : std::int64_t{1};
+  period_ = std::max<std::int64_t>(1, every_->steps(steps_per_epoch));
+}
+
+bool KeptSteps::has(const events::Step& step) const {
+  if (step.skipped.value_or(false)) return true;
+  return every_ ? step.step % period_ == 0 : is_kept(step.step, kDenseSteps);
+}
+
+std::string ThinnedLines::next(const events::Event& event, std::string line) {
+  if (const auto* start = std::get_if<events::Start>(&event)) kept_.start(*start);
+  if (std::holds_alternative<events::Evaluation>(event) || std::holds_alternative<events::Checkpoint>(event)) {
+    return line;
+  }
+  const auto* step = std::get_if<events::Step>(&event);
+  if (step == nullptr) {
+    is_after_ = true;
+    return rest() + line;
+  }
+  left_out_.clear();
+  if (std::exchange(is_after_, false) || kept_.has(*step)) return line;
+  left_out_ = std::move(line);
+  return "";
+}
+
+}  // namespace lockstep::telemetry
