@@ -14,6 +14,7 @@
 #include "checkpoint/files.hpp"
 #include "core/background.hpp"
 #include "core/digest.hpp"
+#include "core/plain_name.hpp"
 #include "core/whole_file.hpp"
 #include "lockstep/error.hpp"
 #include "store/in_parallel.hpp"
@@ -38,9 +39,15 @@ store::Location below(const store::Location& place, const std::string& name) {
   return {place.bucket, place.key + "/" + name};
 }
 
-/// What is joined to a path must not lead out of it.
-bool is_plain(const std::string& name) {
-  return !name.empty() && name != "." && name != ".." && name.find('/') == std::string::npos;
+/// The best one's name; "" where what was fetched is none, which does not stay.
+std::string best_or_none(const std::string& directory) {
+  try {
+    return best_checkpoint(directory);
+  } catch (const Error& error) {
+    if (error.code() != ExitCode::data) throw;
+    real_files().remove(directory + "/best");
+    return "";
+  }
 }
 
 bool is_newer(const std::string& a, const std::string& b) {
@@ -127,8 +134,8 @@ CopyOutcome CheckpointCopies::fetch(const std::string& path, const store::OnByte
     const store::Location place{from.bucket, std::filesystem::path(from.key).parent_path().string()};
     if (const auto best = client_.find(below(place, "best"))) {
       outcome.bytes += get(*best, directory_ + "/best", on_bytes);
-      const std::string name = best_checkpoint(directory_);
-      const bool is_whole = is_plain(name) && step_of(name) && client_.find(below(place, name + "/" + kManifest));
+      const std::string name = best_or_none(directory_);
+      const bool is_whole = !name.empty() && client_.find(below(place, name + "/" + kManifest));
       if (is_whole && below(place, name).text() != path && !is_there(directory_ + "/" + name)) {
         outcome.bytes += get_checkpoint(below(place, name), on_bytes);
       }
@@ -146,7 +153,7 @@ std::int64_t CheckpointCopies::get_checkpoint(const store::Location& from, const
   make_directories(real_files(), to);
   auto objects = client_.list(from);
   const auto name_of = [&](const store::ObjectInfo& object) { return object.key.substr(from.key.size() + 1); };
-  std::erase_if(objects, [&](const auto& object) { return !is_plain(name_of(object)); });
+  std::erase_if(objects, [&](const auto& object) { return !is_plain_name(name_of(object)); });
   const auto last = std::stable_partition(objects.begin(), objects.end(),
                                           [&](const auto& object) { return name_of(object) != kManifest; });
   std::atomic<std::int64_t> bytes = 0;

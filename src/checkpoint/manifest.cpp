@@ -8,6 +8,7 @@
 
 #include "config/config.hpp"
 #include "core/digest.hpp"
+#include "core/plain_name.hpp"
 #include "core/untrusted.hpp"
 #include "lockstep/error.hpp"
 
@@ -176,7 +177,7 @@ void read_contents(const Json& json, Manifest& manifest) {
 /// Nothing outside the checkpoint's directory is ever read, whatever a manifest says.
 bool files_are_known(const Manifest& manifest) {
   for (const auto& [name, file] : manifest.files) {
-    if (name.empty() || name.find('/') != std::string::npos) return false;
+    if (!is_plain_name(name)) return false;
   }
   for (const auto& tensor : manifest.tensors) {
     for (const auto& piece : tensor.pieces) {

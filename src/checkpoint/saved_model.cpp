@@ -19,6 +19,7 @@
 #include "comm/transport/work_together.hpp"
 #include "core/glob.hpp"
 #include "core/nearest.hpp"
+#include "core/plain_name.hpp"
 #include "core/whole_file.hpp"
 #include "graph/lora.hpp"
 #include "lockstep/error.hpp"
@@ -110,11 +111,17 @@ SafetensorsFile read_shards(const std::string& index) {
   }
   std::set<std::string> names;
   for (const auto& [tensor, file] : files->items()) {
-    if (file.is_string()) names.insert(file.get<std::string>());
+    if (!file.is_string()) continue;
+    const auto name = file.get<std::string>();
+    if (!is_plain_name(name)) {
+      throw Error(ExitCode::data,
+                  fmt::format("{}: expected names of files beside it, found '{}'", index, name.substr(0, 100)));
+    }
+    names.insert(name);
   }
   SafetensorsFile all(index);
   for (const auto& name : names) {
-    all.add(SafetensorsFile::read((fs::path(index).parent_path() / fs::path(name).filename()).string()));
+    all.add(SafetensorsFile::read((fs::path(index).parent_path() / name).string()));
   }
   return all;
 }

@@ -252,6 +252,9 @@ class Weights(unittest.TestCase):
         error = self.run_program("train", "job.yaml", "checkpoint=never", "initialize=shards/other.json", code=65).stderr
         self.assertIn("shards/other.json: expected the index of safetensors files, found JSON without a map 'weight_map' of "
                       "tensors and files\n", error)
+        (folder / "other.json").write_text('{"weight_map": {"a": "../run/model.safetensors"}}')
+        error = self.run_program("train", "job.yaml", "checkpoint=never", "initialize=shards/other.json", code=65).stderr
+        self.assertIn("shards/other.json: expected names of files beside it, found '../run/model.safetensors'\n", error)
 
     def test_export_for_torch(self):
         """The export has PyTorch's order and names, and is the run's own when it is read again."""
