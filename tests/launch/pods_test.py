@@ -172,7 +172,7 @@ class Ends(PodTest):
     def test_a_signal_before_the_start_ends_with_75(self):
         pods = Pods(self.hosts(2), f"{self.folder}/pods")
         leader = self.lead(pods)
-        wait_until(lambda: (pods.folder / "state-0" / "ssh_config").exists(), "the pod to settle in")
+        wait_until(lambda: (pods.folder / "state-0" / "ssh/ssh_config").exists(), "the pod to settle in")
         leader.signal(signal.SIGTERM)
         leader.end(75)
 

@@ -273,6 +273,7 @@ topologySpreadConstraints: {{- toYaml . | nindent 2 }}
 {{- define "lockstep.mounts" -}}
 - {name: config, mountPath: /etc/lockstep, readOnly: true}
 - {name: state, mountPath: /run/lockstep}
+- {name: ssh, mountPath: /run/lockstep/ssh}
 - {name: temporary, mountPath: /tmp}
 - {name: shared-memory, mountPath: /dev/shm}
 - {name: runs, mountPath: /runs}
@@ -297,6 +298,8 @@ topologySpreadConstraints: {{- toYaml . | nindent 2 }}
       - secret: {name: {{ include "lockstep.sshSecret" .root }}, items: [{key: key, path: ssh/key, mode: 0440}]}
 - name: state
   emptyDir: {}
+- name: ssh  # the key, and an environment that may hold others: not on the node's disk
+  emptyDir: {medium: Memory, sizeLimit: 16Mi}
 - name: temporary
   emptyDir: {}
 - name: shared-memory

@@ -144,7 +144,7 @@ LeaderOptions leader_options(const PodOptions& options, const Hosts& hosts, cons
 
 WorkerOptions worker_options(const PodOptions& options, const std::string& leader, const SshSettings& ssh) {
   WorkerOptions worker;
-  worker.ended = ssh.folder + kEndedFile;
+  worker.ended = std::filesystem::absolute(options.state).string() + kEndedFile;
   worker.grace_seconds = options.grace_seconds;
   worker.leader = leader;
   worker.leader_seconds = options.leader_seconds;
@@ -157,8 +157,9 @@ int take_part(const PodOptions& options) {
   const Hosts hosts = read_hostfile(options.hostfile);
   const std::string name = options.name.empty() ? own_host_name() : options.name;
   const PodRole role = role_of(hosts, name, options.hostfile);
-  const SshSettings ssh{std::filesystem::absolute(options.state).string(), own_user(), options.port};
-  settle_in(ssh.folder);
+  const std::string state = std::filesystem::absolute(options.state).string();
+  const SshSettings ssh{state + "/ssh", own_user(), options.port};
+  settle_in(state);
   write_ssh_files(ssh, options.key, hosts, own_environment());
   Sshd sshd(ssh.folder);
   WorkerOptions worker = worker_options(options, hosts.front().name, ssh);
