@@ -12,7 +12,7 @@ import tempfile
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tests" / "launch"))
+sys.path[:0] = [str(ROOT / "tests" / "launch"), str(ROOT / "tests" / "store")]
 os.environ.setdefault("LOCKSTEP", str(ROOT / "build/release/bin/lockstep"))
 # pylint: disable=wrong-import-position
 from emulated_hosts import EmulatedHosts  # noqa: E402

@@ -1,4 +1,4 @@
-"""The twelve kinds of faults. Each fault is created while training runs; then these are called in turn:
+"""The thirteen kinds of faults. Each fault is created while training runs; then these are called in turn:
   choose()  what to hit; may take its time. False: not now
   strike()  hits it, at once; `what` says what was done
   effect()  waits, and returns a description of how training reacted; None: it did not
@@ -53,7 +53,7 @@ class KillRank(Fault):
         early = not self.training.attempt.steps
         fields = {} if early else {"rank": self.rank}
         found = self.training.wait_for_restart(self.since, ("death", "error") if early else ("death",), **fields)
-        return found and f"restart ({found['reason']}) {self.step_of(found)}: {found['message'].splitlines()[0]}"
+        return found and f"restart ({found['reason']}) {self.step_of(found)}: {' '.join(found['message'].split())[:200]}"
 
 
 class KillMpirun(Fault):
@@ -181,9 +181,13 @@ class DamageCheckpoint(Fault):
                                                           str(self.path.parent) in event["message"], "the warning")
         taken = rejected and self.training.wait_for_event(self.since, lambda event: event["event"] == "restart" and
                                                           "path" in event, "a checkpoint to be taken")
-        if not taken or taken["path"] >= str(self.path.parent):
+        if not taken or taken["path"] > str(self.path.parent):
             return None
-        return f"rejected; {pathlib.Path(taken['path']).name} was taken"
+        fetched = [event["step"] for event in self.training.events(self.since)
+                   if event["event"] == "copy" and event.get("fetched")]
+        if taken["step"] not in fetched and taken["path"] == str(self.path.parent):
+            return None
+        return f"rejected; {pathlib.Path(taken['path']).name} was taken{', from the store' * (taken['step'] in fetched)}"
 
 
 class FillDisk(Fault):
@@ -279,6 +283,35 @@ class SlowDisk(Fault):
 
     def undo(self):
         self.training.disturb_files()
+
+
+class FailingStore(Fault):
+    """The object store answers 503 or not at all, is slow, its clock is off, or the key ends and a new one is given."""
+    name, may_hit = "disturb the store", ("steps", "checkpoint")
+
+    def choose(self):
+        self.way, self.seconds = self.random.choice(self.training.store.WAYS), self.random.uniform(0.5, 2)
+        self.attempt = self.training.attempt
+        self.what = f"{self.way}, {self.seconds:.2f} s"
+        return True
+
+    def strike(self):
+        self.before = self.training.store.asked()
+        self.training.store.disturb(self.way)
+
+    def effect(self):
+        asked = self.training.wait(lambda training: training.store.asked() >= self.before + 2, "requests to the store")
+        time.sleep(self.seconds)
+        self.undo()
+        mended = time.time()
+        copied = asked and self.training.wait_for_event(
+            self.since, lambda event: event["event"] == "copy" and event["time"] > mended, "a copy")
+        if not copied or self.training.attempt is not self.attempt:
+            return None
+        return f"mended: a copy of step {copied['step']}; no restart"
+
+    def undo(self):
+        self.training.store.mend()
 
 
 class Suspend(Fault):
@@ -454,4 +487,4 @@ def say_hosts(hosts, slots):
 
 
 KINDS = (KillRank, KillMpirun, StopRank, CutLink, DamageCheckpoint, FillDisk, ChangeShares, ChangeHosts, FailingFiles,
-         SlowDisk, Suspend, StartAgain)
+         SlowDisk, FailingStore, Suspend, StartAgain)

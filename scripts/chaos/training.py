@@ -15,6 +15,7 @@ import subprocess
 import time
 
 from launches import Launch, processes_of, wait_until
+from store import Store
 
 CONTROL = struct.Struct("iii")  # of shim.c
 PATIENCE = 30  # seconds for any effect; few take more than three
@@ -47,8 +48,8 @@ def is_here(process):
 
 
 class Training:
-    def __init__(self, command, files):
-        self.command, self.files = command, files
+    def __init__(self, command, files, store):
+        self.command, self.files, self.store = command, files, store
         self.launch = command()
         self.checkpoints = self.launch.directory / "checkpoints"
         self.heard = 0
@@ -62,9 +63,11 @@ class Training:
         files.write_bytes(bytes(CONTROL.size))
         source = pathlib.Path(__file__).with_name("shim.c")
         subprocess.run(["cc", "-O1", "-shared", "-fPIC", "-o", shim, source, "-ldl"], check=True)
-        environment = {"LD_PRELOAD": str(shim), "CHAOS_FILES": str(files)}
+        store = Store(hosts, folder)
+        environment = {"LD_PRELOAD": str(shim), "CHAOS_FILES": str(files), **store.environment}
+        job = [*job, "checkpoint.copy_to=s3://chaos/runs"]
         return cls(lambda: Launch(directory, "--agent", hosts.agent, *words, job=job, prefix=hosts.prefix(0),
-                                  environment=environment), files)
+                                  environment=environment), files, store)
 
     def disturb_files(self, error=0, calls=0, milliseconds=0):
         """What shim.c does to calls on files of checkpoints from now on."""

@@ -70,9 +70,10 @@ struct CheckpointCopies::Listed {
   }
 };
 
-CheckpointCopies::Listed CheckpointCopies::list_at(const store::Client& client, const store::Location& place) {
+CheckpointCopies::Listed CheckpointCopies::list_at(const store::Client& client, const store::Location& place,
+                                                   const store::OnBytes& on_bytes) {
   Listed listed;
-  for (auto& object : client.list(place)) {
+  for (auto& object : client.list(place, 0, on_bytes)) {
     const std::filesystem::path path = object.key.substr(place.key.size() + 1);
     const std::string name = path.parent_path().string();
     if (!step_of(name) || name != path.begin()->string()) continue;
@@ -105,9 +106,9 @@ store::Location CheckpointCopies::at(const std::string& name) const {
   return below(place_, name);
 }
 
-std::vector<std::string> CheckpointCopies::list() const {
+std::vector<std::string> CheckpointCopies::list(const store::OnBytes& on_bytes) const {
   for (const store::Location& place : {place_, above_}) {
-    const Listed listed = list_at(client_, place);
+    const Listed listed = list_at(client_, place, on_bytes);
     std::vector<std::string> paths;
     for (const auto& name : listed.whole()) paths.push_back(below(place, name).text());
     if (!listed.objects.empty()) return paths;
@@ -115,9 +116,9 @@ std::vector<std::string> CheckpointCopies::list() const {
   return {};
 }
 
-std::size_t CheckpointCopies::others() const {
+std::size_t CheckpointCopies::others(const store::OnBytes& on_bytes) const {
   std::set<std::string> identities;
-  for (const auto& object : client_.list(above_)) {
+  for (const auto& object : client_.list(above_, 0, on_bytes)) {
     const std::filesystem::path path = object.key.substr(above_.key.size() + 1);
     if (path.filename() == kManifest && !step_of(path.begin()->string())) identities.insert(path.begin()->string());
   }
@@ -151,7 +152,7 @@ std::int64_t CheckpointCopies::get_checkpoint(const store::Location& from, const
   const std::string to = directory_ + "/" + std::filesystem::path(from.key).filename().string();
   remove_tree(real_files(), to);
   make_directories(real_files(), to);
-  auto objects = client_.list(from);
+  auto objects = client_.list(from, 0, on_bytes);
   const auto name_of = [&](const store::ObjectInfo& object) { return object.key.substr(from.key.size() + 1); };
   std::erase_if(objects, [&](const auto& object) { return !is_plain_name(name_of(object)); });
   const auto last = std::stable_partition(objects.begin(), objects.end(),
@@ -179,9 +180,9 @@ std::int64_t CheckpointCopies::get(const store::ObjectInfo& object, const std::s
   return static_cast<std::int64_t>(bytes.size());
 }
 
-void CheckpointCopies::set_aside(std::int64_t step) {
-  for (const std::string& name : list_at(client_, place_).whole()) {
-    if (*step_of(name) > step) client_.write(at(name + "/" + kSetAside), std::as_bytes(std::span("1", 1)));
+void CheckpointCopies::set_aside(std::int64_t step, const store::OnBytes& on_bytes) {
+  for (const std::string& name : list_at(client_, place_, on_bytes).whole()) {
+    if (*step_of(name) > step) client_.write(at(name + "/" + kSetAside), std::as_bytes(std::span("1", 1)), on_bytes);
   }
 }
 
@@ -252,9 +253,9 @@ CopyOutcome CheckpointCopies::copy_now(const std::string& name) {
     if (is_copied(name)) return outcome;
     std::vector<std::string> files = names_in(directory_ + "/" + name);
     std::erase(files, kManifest);
-    const auto there = client_.list(at(name));
-    std::atomic<std::int64_t> bytes = 0;
     const auto on_bytes = [this] { ++sent_; };
+    const auto there = client_.list(at(name), 0, on_bytes);
+    std::atomic<std::int64_t> bytes = 0;
     store::in_parallel(files.size(), on_bytes, [&](std::size_t i, const store::OnBytes& on_some) {
       bytes += put(name + "/" + files[i], there, on_some);
     });

@@ -47,16 +47,16 @@ class CheckpointCopies {
 
   [[nodiscard]] std::string place() const { return place_.text(); }
   /// Paths of the whole copies, newest first, without those that set_aside() has left. Where there are none, those of
-  /// earlier versions, which wrote above the identity.
-  [[nodiscard]] std::vector<std::string> list() const;
+  /// earlier versions, which wrote above the identity. `on_bytes`, here and below: called as bytes come.
+  [[nodiscard]] std::vector<std::string> list(const store::OnBytes& on_bytes = {}) const;
   /// How many runs of other jobs have copies beside these.
-  [[nodiscard]] std::size_t others() const;
+  [[nodiscard]] std::size_t others(const store::OnBytes& on_bytes) const;
   /// Writes a copy that list() has named into the run directory, in place of what may be there of that step, and the
-  /// best one, if the run directory has none. `on_bytes` is called as bytes come. Throws as Client::read() does.
+  /// best one, if the run directory has none. Throws as Client::read() does.
   [[nodiscard]] CopyOutcome fetch(const std::string& path, const store::OnBytes& on_bytes) const;
   /// Copies of later steps are damaged, or of another course that the run has taken: they are no longer listed, and go
   /// as the run directory's own do that retention.hpp sets aside.
-  void set_aside(std::int64_t step);
+  void set_aside(std::int64_t step, const store::OnBytes& on_bytes);
 
   /// What is kept from now on.
   void keep(const Retention& retention);
@@ -71,7 +71,8 @@ class CheckpointCopies {
 
  private:
   struct Listed;
-  [[nodiscard]] static Listed list_at(const store::Client& client, const store::Location& place);
+  [[nodiscard]] static Listed list_at(const store::Client& client, const store::Location& place,
+                                      const store::OnBytes& on_bytes = {});
   void run();
   [[nodiscard]] CopyOutcome copy_now(const std::string& name);
   [[nodiscard]] bool is_copied(const std::string& name) const;

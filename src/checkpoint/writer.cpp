@@ -14,6 +14,7 @@
 #include "checkpoint/checkpoint.hpp"
 #include "checkpoint/run_directory.hpp"
 #include "comm/transport/messages.hpp"
+#include "comm/transport/recorded.hpp"
 #include "core/background.hpp"
 #include "core/digest.hpp"
 #include "lockstep/error.hpp"
@@ -305,6 +306,7 @@ WriteReport CheckpointWriter::write_own(const Task& task, const std::string& dir
       written.push_back(directory + "/" + part.file);
       write_whole(files_, written.back(), {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
       ++written_;
+      if (const auto recorder = comm::recorder_of(communicator_)) recorder->tick();  // waiting for it is no hang
       if (!leads()) reports_.goes_on(task.progress.step, options_.deadline / kMessagesBeforeDeadline);
     }
     files_.sync_directory(directory);

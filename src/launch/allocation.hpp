@@ -11,7 +11,7 @@ namespace lockstep::launch {
 /// Runs a command on a host of the allocation: these words, the host's name, and kSrunShell before the command. It
 /// shares the host with what runs there already, whatever the job asked for a task of its own.
 inline constexpr const char* kSrunAgent =
-    "srun --overlap --mpi=none --input=none --nodes=1 --ntasks=1 --ntasks-per-node=1 --nodelist";
+    "srun --overlap --mpi=none --nodes=1 --ntasks=1 --ntasks-per-node=1 --nodelist";
 inline constexpr const char* kSrunShell = "sh -c";
 
 /// Whether this process is part of a Slurm job (SLURM_JOB_ID).

@@ -394,7 +394,7 @@ ObjectInfo Client::existing(const Location& object) const {
   return std::move(*found);
 }
 
-std::vector<ObjectInfo> Client::list(const Location& folder, std::size_t limit) const {
+std::vector<ObjectInfo> Client::list(const Location& folder, std::size_t limit, const OnBytes& on_bytes) const {
   const std::string prefix = folder.key.empty() ? "" : folder.key + "/";
   std::vector<ObjectInfo> objects;
   std::string token;
@@ -406,6 +406,7 @@ std::vector<ObjectInfo> Client::list(const Location& folder, std::size_t limit) 
     const Request request{.kind = Request::Kind::list, .at = folder, .query = query};
     const Answer answer = send(request);
     if (answer.status != 200) refuse(request, answer);
+    if (on_bytes) on_bytes();
     pugi::xml_document xml;
     const auto parsed = xml.load_buffer(answer.text.data(), answer.text.size());
     const auto result = xml.child("ListBucketResult");

@@ -68,8 +68,9 @@ class Client {
   /// The same, if it must be there; Error(data) if not.
   [[nodiscard]] ObjectInfo existing(const Location& object) const;
   /// The objects whose keys begin with `folder`'s key and a slash (all, if it is the bucket), in byte order; at most
-  /// `limit`, if that is not 0.
-  [[nodiscard]] std::vector<ObjectInfo> list(const Location& folder, std::size_t limit = 0) const;
+  /// `limit`, if that is not 0. `on_bytes`: also called for each page of the list.
+  [[nodiscard]] std::vector<ObjectInfo> list(const Location& folder, std::size_t limit = 0,
+                                             const OnBytes& on_bytes = {}) const;
   /// Fills `out`, which must not be empty, with the bytes from `offset`; returns the version that they are of.
   [[nodiscard]] std::string read(const Location& object, std::uint64_t offset, std::span<std::byte> out,
                                  const OnBytes& on_bytes = {}) const;

@@ -75,7 +75,7 @@ bool Checkpointing::resume(const std::vector<optim::StateSpec>& states, optim::M
   }
   comm::work_of_first_rank(run_.communicator, kStarting, [&](comm::WorkProgress& work) {
     const std::int64_t step = checkpoint ? progress.step : -1;
-    if (copies_) copies_->set_aside(step);
+    if (copies_) copies_->set_aside(step, [&] { work.advance_or_stop(); });
     if (checkpoint && by_path_) {
       newest_ = checkpoint::begin_with(files_, *checkpoint, *directory_, [&] { work.advance_or_stop(); });
     } else {
@@ -93,10 +93,9 @@ std::optional<checkpoint::Checkpoint> Checkpointing::find(checkpoint::Checkpoint
   for (bool first = true;; first = false) {
     std::optional<checkpoint::Checkpoint> checkpoint;
     const auto choose = [&](comm::WorkProgress& progress) {
-      if (first) left = candidates();
-      const auto arrives = [&](const std::string& candidate) {
-        return arrive(candidate, [&] { progress.advance_or_stop(); });
-      };
+      const auto on_bytes = [&] { progress.advance_or_stop(); };
+      if (first) left = candidates(on_bytes);
+      const auto arrives = [&](const std::string& candidate) { return arrive(candidate, on_bytes); };
       checkpoint = checkpoint::next_candidate(left, arrives, require_same_run, notes);
       if (!checkpoint && !notes.empty()) judge_damage(fmt::format("{}", fmt::join(notes, "; ")), false);
     };
@@ -110,18 +109,18 @@ std::optional<checkpoint::Checkpoint> Checkpointing::find(checkpoint::Checkpoint
   }
 }
 
-std::deque<std::string> Checkpointing::candidates() {
+std::deque<std::string> Checkpointing::candidates(const std::function<void()>& on_bytes) {
   const std::string& resume = run_.options.resume;
   auto own = checkpoint::resume_candidates(resume, *directory_);
   by_path_ = resume != "auto" && resume != "never" && !checkpoint::has_begun_with(resume, *directory_);
   if (!copies_ || by_path_) return own;
-  auto copies = copies_->list();
+  auto copies = copies_->list(on_bytes);
   if (resume == "never" && !copies.empty()) {
     checkpoint::cannot_use(copies_->place(),
                            "it holds checkpoints of an earlier run, and --resume never asks for a new "
                            "one");
   }
-  if (const std::size_t others = own.empty() && copies.empty() ? copies_->others() : 0; others > 0) {
+  if (const std::size_t others = own.empty() && copies.empty() ? copies_->others(on_bytes) : 0; others > 0) {
     run_.warn(fmt::format("{}: there is no copy of this job, but of {}; training begins with step 1", copies_->place(),
                           telemetry::counted(others, "other job")));
   }

@@ -82,7 +82,7 @@ class Checkpointing {
                                                            const RequireSameRun& require_same_run);
   /// Of the run directory and, where the run goes on from its own, of the object store: newest first, and of one step
   /// the run directory's.
-  [[nodiscard]] std::deque<std::string> candidates();
+  [[nodiscard]] std::deque<std::string> candidates(const std::function<void()>& on_bytes);
   /// The candidate's path in the run directory: a copy is fetched.
   [[nodiscard]] std::string arrive(const std::string& candidate, const std::function<void()>& on_bytes);
   void report_copies();

@@ -24,7 +24,7 @@ namespace lockstep::train {
 
 namespace {
 
-constexpr std::size_t kWidth = 192;                               // of a value or a detail
+constexpr std::size_t kWidth = 256;                               // of a value or a detail
 constexpr const char* kFirstMicroBatch = ", first micro-batch ";  // within a fingerprint
 
 std::string cell(std::string text) {

@@ -37,7 +37,7 @@ std::vector<std::string> compare_start(const std::vector<StartFact>& facts, bool
 [[nodiscard]] checkpoint::Progress begin_progress(const RunContext& run, const input::PreparedData& data,
                                                   const std::vector<std::string>& algorithms);
 
-/// Collective: compares in the same way one more thing that the bits depend on: `value`, shorter than 192 characters.
+/// Collective: compares in the same way one more thing that the bits depend on: `value`, shorter than 256 characters.
 void compare_bits(const RunContext& run, const std::string& name, const std::string& value,
                   checkpoint::Progress& progress);
 

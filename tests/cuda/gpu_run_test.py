@@ -176,9 +176,9 @@ class Models(Place):
         job = (str(JOB), "steps=4", "evaluate=never", "checkpoint.every=2 steps", "run_directory=run")
         self.run_program("train", *job, "device=cuda", "--stop-at", "2", code=75)
         done = self.run_program("train", *job, "device=cpu", code=64)
-        self.assertRegex(done.stderr, r"it was written with the fingerprint kernels [0-9a-f]{16}, Stand-in, no "
-                         r"libraries, driver for CUDA 13.0, builds [0-9a-f]{8}, lockstep \S+ \(sm_90; "
-                         r"lib.*\), but here it is kernels")
+        self.assertRegex(done.stderr, r"a processor or libraries that compute other bits; use those of then, or set exact: "
+                         r"preferred\n  then: kernels [0-9a-f]{16}, Stand-in, no libraries, driver for CUDA 13.0, sm_90\n  "
+                         r"now: kernels [0-9a-f]{16}, oneDNN \S+, first micro-batch [0-9a-f]{16}, \w+\n\Z")
 
 
 class Reduce(Place):
@@ -228,7 +228,7 @@ rank  host +computes on
    2  \S+ +Stand-in
 
 kinds       3 x Stand-in
-bits        kernels [0-9a-f]{16}, Stand-in, no libraries, driver for CUDA 13\.0, builds [0-9a-f]{8}, lockstep \S+
+bits        kernels [0-9a-f]{16}, Stand-in, no libraries, driver for CUDA 13\.0, math [0-9a-f]{8}, jpeg [0-9a-f]{8}, lockstep \S+
 all-reduce  all sums right; 16 MiB in \d+\.\d\d ms, \S+ [kMG]B/s per rank; NCCL's all-reduce takes \d+\.\d\d ms
 clocks      at most 0\.000 ms from rank 0's, measured to 0\.000 ms
 

@@ -198,8 +198,8 @@ class Training(Place):
         events = self.train("steps=1", "device=cuda", "evaluate=never")
         self.assertEqual(events["start"]["device"], "Stand-in, sm_90, no libraries, driver for CUDA 13.0")
         self.assertRegex(events["start"]["fingerprint"],
-                         "^kernels [0-9a-f]{16}, Stand-in, no libraries, driver for CUDA 13.0, builds [0-9a-f]{8}, "
-                         "lockstep [0-9.]+$")
+                         "^kernels [0-9a-f]{16}, Stand-in, no libraries, driver for CUDA 13.0, math [0-9a-f]{8}, "
+                         "jpeg [0-9a-f]{8}, lockstep [0-9.]+$")
         gpu = events["gpu"]
         self.assertEqual((gpu["rank"], gpu["model"], gpu["pci_bus"]), (0, "Stand-in", "0000:70:00.0"))
         self.assertEqual((gpu["multiprocessors"], gpu["clock_mhz"], gpu["driver"]), (132, 1980, "13.0"))

@@ -163,12 +163,12 @@ class OtherFiles(PluginTest):
     def test_a_saved_job_runs_no_plugin_unasked(self):
         """Who passes on a model must not run a program by it."""
         self.train("run_directory=run")
-        refusal = ("lockstep: run/checkpoints/step-00000080/manifest.json:14:10: job.plugins: expected plugins that you "
-                   "name yourself, since this job comes out of a saved model, found 'build/libpendulum.so'; a plugin is a "
+        refusal = ("lockstep: run/checkpoints/step-00000080/manifest.json:14:10: job.plugins[0]: expected plugins that "
+                   "you name yourself, since this job comes out of a saved model, found 'build/libpendulum.so'; a plugin is a "
                    "program: if you trust it, add plugins=build/libpendulum.so, or set LOCKSTEP_PLUGINS=always in the "
                    "environment\n")
         for words in (["eval", "run"], ["predict", "run", "pendulum.libsvm"], ["show", "run"],
-                      ["checkpoint", "export", "run", "weights.safetensors"], ["ensemble", "eval", "run", "run"]):
+                      ["checkpoint", "export", "run", "w.safetensors", "--to", "torch"], ["ensemble", "eval", "run", "run"]):
             error = self.program(*words, code=78, LOCKSTEP_PLUGINS="").stderr
             self.assertEqual(re.sub(r"json:\d+:\d+:", "json:14:10:", error), refusal)
         self.program("eval", "run", "plugins=build/libpendulum.so", LOCKSTEP_PLUGINS="")

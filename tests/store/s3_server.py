@@ -181,8 +181,8 @@ class Server:
     `keys`: the secret and the session token of each key; `expired`: ids of those that have ended, at whose use `on_expired`
     is called; `ahead`: seconds that its clock is; `uploads`: those in parts that are under way."""
 
-    def __init__(self, bucket="data"):
-        self.http = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    def __init__(self, bucket="data", address="127.0.0.1"):
+        self.http = http.server.ThreadingHTTPServer((address, 0), Handler)
         self.http.bucket, self.http.objects, self.http.public = bucket, {}, False
         self.http.asked, self.http.failures, self.http.lock = [], [], threading.Lock()
         self.http.replace_after, self.http.refused = ("", 0), False
@@ -190,7 +190,7 @@ class Server:
         self.http.keys, self.http.expired = {KEY_ID: (SECRET, None)}, set()
         self.http.digests, self.http.uploads, self.http.on_expired = {}, {}, lambda: None
         threading.Thread(target=self.http.serve_forever, daemon=True).start()
-        self.url = f"http://127.0.0.1:{self.http.server_address[1]}"
+        self.url = f"http://{address}:{self.http.server_address[1]}"
 
     def __getattr__(self, name):
         return getattr(self.http, name)
