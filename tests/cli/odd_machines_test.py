@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """Machines on which Open MPI crashes, threads are refused, ranks are killed: the program works, or says why not."""
+import errno
 import os
 import pathlib
 import signal
@@ -15,6 +16,18 @@ STRANGER = 23_456  # a user whom this system does not know
 
 def can_unshare(*words):
     return subprocess.run(["unshare", *words, "true"], capture_output=True, check=False).returncode == 0
+
+
+def remove(cgroup):
+    """Its processes have ended, but the kernel may still be taking the last one apart."""
+    for _ in range(1000):
+        try:
+            return cgroup.rmdir()
+        except OSError as error:
+            if error.errno != errno.EBUSY:
+                raise
+            time.sleep(0.05)
+    raise TimeoutError(f"{cgroup} is still in use")
 
 
 class OddMachines(unittest.TestCase):
@@ -83,7 +96,7 @@ class OddMachines(unittest.TestCase):
     def test_the_kernel_says_that_memory_is_used_up(self):
         cgroup = pathlib.Path(f"/sys/fs/cgroup/memory/lockstep-test-{os.getpid()}")
         cgroup.mkdir()
-        self.addCleanup(cgroup.rmdir)
+        self.addCleanup(remove, cgroup)
         (cgroup / "memory.limit_in_bytes").write_text("300000000", encoding="utf-8")
         inside = ("sh", "-c", f'echo $$ > {cgroup}/tasks && exec "$@"', "sh")
         words = ["batch_size=1200", "micro_batches=2", "threads=1", "data.train.digits.count=2400",

@@ -4,6 +4,7 @@ import calendar
 import hashlib
 import hmac
 import http.server
+import itertools
 import re
 import threading
 import time
@@ -132,7 +133,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         uploads = self.server.uploads
         with self.server.lock:
             if "uploads" in query:
-                number = f"upload/{len(uploads)}"
+                number = f"upload/{next(self.server.numbers)}"
                 uploads[number] = {"digest": self.headers.get("x-amz-meta-sha256", "")}
                 text = f"<InitiateMultipartUploadResult><UploadId>{number}</UploadId></InitiateMultipartUploadResult>"
                 return self.answer(200, text.encode())
@@ -189,6 +190,7 @@ class Server:
         self.http.put_seconds, self.http.ahead = 0, 0
         self.http.keys, self.http.expired = {KEY_ID: (SECRET, None)}, set()
         self.http.digests, self.http.uploads, self.http.on_expired = {}, {}, lambda: None
+        self.http.numbers = itertools.count()
         threading.Thread(target=self.http.serve_forever, daemon=True).start()
         self.url = f"http://{address}:{self.http.server_address[1]}"
 
