@@ -21,6 +21,7 @@ constexpr int kTag = 1 << 18;
 constexpr std::size_t kFailureChars = 1024;
 constexpr std::size_t kHeadBytes = sizeof(std::int64_t) + kFailureChars;
 constexpr milliseconds kShortest{1}, kLongest{10};
+constexpr milliseconds kForever = std::chrono::hours(24 * 365);  // milliseconds::max() has too many nanoseconds
 
 /// In the place of the step, in messages that are no reports.
 std::int64_t going_on(std::int64_t step) {
@@ -85,7 +86,7 @@ void WriteReports::goes_on(std::int64_t step, milliseconds period) {
 // Rank 0 takes them when its own files are written, however long that takes.
 void WriteReports::send(std::int64_t step, const WriteReport& report, milliseconds timeout) {
   Channel& to = channels_.at(0);
-  if (!wait(to.transfer.get(), milliseconds::max())) {
+  if (!wait(to.transfer.get(), kForever)) {
     throw Error(ExitCode::infrastructure, "rank 0 does not take the report of the checkpoint before");
   }
   pack(step, report, to.bytes);

@@ -230,6 +230,7 @@ TEST(CheckpointFailure, ARankThatWritesSlowlyIsAwaitedOneThatStandsStillIsNot) {
         }));
     const WriteReport own{.rank = rank, .failure = "", .hashes = std::vector<HashText>(hashes)};
     if (rank == 0) {
+      std::this_thread::sleep_for(kTimeout * 3 / 2);  // it writes files of its own first
       for (const auto& report : reports.receive(1, kTimeout)) EXPECT_EQ(report.failure, "");
       const auto second = reports.receive(2, kTimeout);
       ASSERT_EQ(second.size(), 2U);
