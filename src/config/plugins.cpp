@@ -1,5 +1,7 @@
 // plugins: shared libraries that add to the catalogue, so that they are read before the job itself.
+#include <algorithm>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 
 #include "config/files.hpp"
 #include "config/list_rules.hpp"

@@ -127,11 +127,8 @@ class Supervisor {
     pool_.settle(kAnswerPatience);
     warn_problems();
     while (true) {
-      if (!await_hosts()) return signals_.count() > 0 ? ended_by_signal() : no_host_left();
-      hosts_ = first_slots(pool_.usable(), max_ranks_);
-      const std::string token = random_hex();
-      if (!give_secrets(token)) continue;
-      const AttemptOutcome outcome = attempt(token);
+      if (!choose_hosts()) return signals_.count() > 0 ? ended_by_signal() : no_host_left();
+      const AttemptOutcome outcome = attempt();
       if (outcome.step >= 0) note_training();
       if (const auto code = final_code(outcome)) {
         if (*code == 0) record_.finish_printing();
@@ -165,6 +162,16 @@ class Supervisor {
   }
 
  private:
+  // Of the next attempt. Returns false as await_hosts() does.
+  bool choose_hosts() {
+    do {
+      if (!await_hosts()) return false;
+      hosts_ = first_slots(pool_.usable(), max_ranks_);
+      token_ = random_hex();
+    } while (!give_secrets());
+    return true;
+  }
+
   // A switch that fails takes all hosts away at once, and may be back soon: that is not a failure of the job. Returns
   // false if no host has answered within the time limit, or a signal came.
   bool await_hosts() {
@@ -201,9 +208,9 @@ class Supervisor {
 
   // Every host must have this program, whatever has been installed there since the last attempt. Returns false if one
   // has another one, or has not taken the secrets: it is left out then.
-  bool give_secrets(const std::string& token) {
+  bool give_secrets() {
     Variables secrets = secret_variables(environ);
-    secrets[kSecretVariable] = token;
+    secrets[kSecretVariable] = token_;
     const auto without =
         pool_.run_everywhere(hosts_, fmt::format("launch --keep {}", mark_), kAnswerPatience, to_text(secrets));
     for (const auto& [host, code] : without) {
@@ -220,7 +227,7 @@ class Supervisor {
     return without.empty();
   }
 
-  AttemptOutcome attempt(const std::string& token) {
+  AttemptOutcome attempt() {
     resize_ = Request::none;
     trained_ = false;
     const bool first = record_.attempt() == first_attempt_;
@@ -240,7 +247,7 @@ class Supervisor {
     }
     attempt.mpirun.mark = mark_;
     if (!restarts_.empty()) attempt.mpirun.environment[kRestartsVariable] = restarts_text();
-    attempt.token = token;
+    attempt.token = token_;
     attempt.command =
         rank_command(attempt.mpirun.ranks, first || options_.resume != "never" ? options_.resume : "auto");
     attempt.limits = options_.limits;
@@ -395,6 +402,7 @@ class Supervisor {
   Clock::time_point start_ = Clock::now();
   bool trained_ = false;  ///< a step, in this attempt
   Hosts hosts_;           ///< of the attempt
+  std::string token_;     ///< of its control socket
   Request resize_ = Request::none;
   bool stopping_ = false;
   std::string reported_warning_;
