@@ -129,8 +129,8 @@ class Slurm(unittest.TestCase):
 
     def test_a_job_at_its_time_limit_goes_on_with_the_same_bits_on_other_nodes(self):
         # Slurm looks at limits every 30 s: the job must take longer than that.
-        expected = self.local_hash(*SMALL, "steps=5000")
-        job = self.submit("launch.sbatch", *words(5000), options=("--time=1", "--signal=B:TERM@55"))
+        expected = self.local_hash(*SMALL, "steps=15000")
+        job = self.submit("launch.sbatch", *words(15000), options=("--time=1", "--signal=B:TERM@55"))
         self.wait_for_step(20)
         before = self.cluster.job(job)["NodeList"]
         self.cluster.command("scontrol", "update", f"NodeName={before}", "State=DRAIN", "Reason=test")
