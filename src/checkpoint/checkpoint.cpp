@@ -159,11 +159,8 @@ std::string share_checkpoint(const std::string& from, const std::string& to, std
 
 std::string best_checkpoint(const std::string& checkpoints) {
   std::string name = read_whole_file(checkpoints + "/best").value_or("");
-  if (!name.empty() && name.back() == '\n') name.pop_back();
-  if (name.empty() || (is_plain_name(name) && step_of(name))) return name;
-  throw Error(ExitCode::data, fmt::format("{}/best: expected the name of a checkpoint, found '{}'; remove the file, or "
-                                          "write the name of one into it",
-                                          checkpoints, name.substr(0, 100)));
+  while (!name.empty() && name.back() == '\n') name.pop_back();
+  return is_plain_name(name) && step_of(name) ? name : "";
 }
 
 Checkpoint open_checkpoint(const std::string& directory) {

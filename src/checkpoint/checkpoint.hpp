@@ -47,7 +47,7 @@ struct Checkpoint {
 std::string share_checkpoint(const std::string& from, const std::string& to, std::int64_t step,
                              const std::function<void()>& advance = {}, FileSystem& files = real_files());
 
-/// The name of the step directory that the file `best` contains, or "".
+/// The name of the step directory that the file `best` contains; "" if it contains none.
 [[nodiscard]] std::string best_checkpoint(const std::string& checkpoints);
 
 /// Reads only the manifest. Throws Error(data).

@@ -39,17 +39,6 @@ store::Location below(const store::Location& place, const std::string& name) {
   return {place.bucket, place.key + "/" + name};
 }
 
-/// The best one's name; "" where what was fetched is none, which does not stay.
-std::string best_or_none(const std::string& directory) {
-  try {
-    return best_checkpoint(directory);
-  } catch (const Error& error) {
-    if (error.code() != ExitCode::data) throw;
-    real_files().remove(directory + "/best");
-    return "";
-  }
-}
-
 bool is_newer(const std::string& a, const std::string& b) {
   return *step_of(a) > *step_of(b);
 }
@@ -135,7 +124,7 @@ CopyOutcome CheckpointCopies::fetch(const std::string& path, const store::OnByte
     const store::Location place{from.bucket, std::filesystem::path(from.key).parent_path().string()};
     if (const auto best = client_.find(below(place, "best"))) {
       outcome.bytes += get(*best, directory_ + "/best", on_bytes);
-      const std::string name = best_or_none(directory_);
+      const std::string name = best_checkpoint(directory_);
       const bool is_whole = !name.empty() && client_.find(below(place, name + "/" + kManifest));
       if (is_whole && below(place, name).text() != path && !is_there(directory_ + "/" + name)) {
         outcome.bytes += get_checkpoint(below(place, name), on_bytes);
@@ -300,7 +289,7 @@ std::int64_t CheckpointCopies::put(const std::string& name, const std::vector<st
 
 // The manifest first: a copy that is partly removed is none.
 void CheckpointCopies::prune() {
-  const Listed listed = list_at(client_, place_);
+  const Listed listed = list_at(client_, place_, [this] { ++sent_; });
   const auto whole = listed.whole();
   Retention retention;
   {

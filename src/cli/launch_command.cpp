@@ -8,7 +8,6 @@
 #include "cli/job_argument.hpp"
 #include "cli/ranks.hpp"
 #include "cli/validators.hpp"
-#include "core/whole_file.hpp"
 #include "launch/listening.hpp"
 #include "launch/secrets.hpp"
 #include "launch/supervisor.hpp"
@@ -36,7 +35,7 @@ void check_options(const launch::LaunchOptions& options) {
 int run_launch(LaunchArguments& arguments) {
   if (!arguments.end.empty()) return launch::end_launch(arguments.end);
   if (!arguments.keep.empty()) {
-    launch::keep_secrets(arguments.keep, read_whole_file("/dev/stdin").value_or(""));
+    launch::keep_secrets(arguments.keep, launch::text_from_stdin());
     return 0;
   }
   launch::LaunchOptions& options = arguments.options;

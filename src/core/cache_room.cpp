@@ -3,11 +3,12 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
+#include <initializer_list>
+#include <string_view>
 #include <system_error>
 #include <vector>
-
-#include "core/files.hpp"
 
 namespace lockstep {
 
@@ -24,16 +25,24 @@ struct Entry {
   fs::path path;
 };
 
-void add_entries(const std::string& folder, bool of_objects, std::vector<Entry>& entries) {
+/// A prefix, then hexadecimal digits and dashes: neither a file of others, nor a lock, nor one that is being written.
+bool is_entry(std::string_view name, std::string_view prefix) {
+  if (!name.starts_with(prefix) || name.size() == prefix.size()) return false;
+  return name.find_first_not_of("0123456789abcdef-", prefix.size()) == std::string_view::npos;
+}
+
+void add_entries(const std::string& folder, std::initializer_list<std::string_view> prefixes,
+                 std::vector<Entry>& entries) {
   std::error_code failed;
   for (const auto& file : fs::directory_iterator(folder, failed)) {
     const std::string name = file.path().filename().string();
-    const bool ours = of_objects || name.starts_with(kIndexPrefix) || name.starts_with(kUnpackedPrefix);
-    if (!ours || name.ends_with(kNewFileEnding)) continue;
-    std::error_code gone;  // another process may be making room, too
-    const auto bytes = file.file_size(gone);
-    const auto used = file.last_write_time(gone);
-    if (!gone) entries.push_back({used, bytes, file.path()});
+    const auto has = [&](std::string_view prefix) { return is_entry(name, prefix); };
+    if (std::none_of(prefixes.begin(), prefixes.end(), has)) continue;
+    std::array<std::error_code, 3> gone;  // another process may be making room, too
+    const bool regular = fs::is_regular_file(file.symlink_status(gone[0]));
+    const auto bytes = file.file_size(gone[1]);
+    const auto used = file.last_write_time(gone[2]);
+    if (regular && !gone[0] && !gone[1] && !gone[2]) entries.push_back({used, bytes, file.path()});
   }
 }
 
@@ -47,8 +56,8 @@ void make_room(const std::string& cache, std::uint64_t limit, const std::string&
     return;
   }
   std::vector<Entry> entries;
-  add_entries(cache, false, entries);
-  add_entries(cache + "/" + kObjectsFolder, true, entries);
+  add_entries(cache, {kIndexPrefix, kUnpackedPrefix}, entries);
+  add_entries(cache + "/" + kObjectsFolder, {""}, entries);
   std::sort(entries.begin(), entries.end(), [](const auto& a, const auto& b) { return a.used < b.used; });
   std::uint64_t all = 0;
   for (const auto& entry : entries) all += entry.bytes;

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "core/cache_directory.hpp"
 #include "core/cache_room.hpp"
 #include "core/digest.hpp"
 #include "core/whole_file.hpp"
@@ -79,7 +78,7 @@ std::string IndexCache::store(const SourceOptions& source, const IndexNotes& not
   if (!notes.can_be_kept()) return "its files are too new";
   const std::string bytes = notes.write();
   std::string problem = try_write_whole_file(path, fmt::format("{}{}{}", kIndexMagic, bytes, sha256(bytes)));
-  make_room(directory_, cache_limit(), path);
+  make_room(directory_, limit_, path);
   return problem;
 }
 

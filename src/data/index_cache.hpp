@@ -5,9 +5,12 @@
 // written under another name and renamed. Problems with it are never an error: without it, the source is indexed.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 
+#include "core/cache_directory.hpp"
 #include "data/index_notes.hpp"
 #include "lockstep/job.hpp"
 
@@ -15,8 +18,9 @@ namespace lockstep::data {
 
 class IndexCache {
  public:
-  /// With an empty directory, nothing is found or stored.
-  explicit IndexCache(std::string directory) : directory_(std::move(directory)) {}
+  /// With an empty directory, nothing is found or stored. Throws Error(configuration) for a LOCKSTEP_CACHE_LIMIT that
+  /// is none.
+  explicit IndexCache(std::string directory) : directory_(std::move(directory)), limit_(cache_limit()) {}
 
   /// Where the notes of this source are stored; empty: nowhere.
   [[nodiscard]] std::string path_of(const SourceOptions& source) const;
@@ -27,6 +31,7 @@ class IndexCache {
 
  private:
   std::string directory_;
+  std::uint64_t limit_;
 };
 
 }  // namespace lockstep::data

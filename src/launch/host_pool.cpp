@@ -19,7 +19,6 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr double kAnswerSeconds = 15;
-constexpr int kNoAnswer = 124;            ///< as from a command that did not end in time
 constexpr double kLongestLeftOut = 3600;  ///< seconds, until a host that was left out is asked again
 constexpr std::chrono::seconds kAloudPatience{10};
 constexpr milliseconds kScriptPoll{10};

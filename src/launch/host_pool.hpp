@@ -24,6 +24,10 @@
 
 namespace lockstep::launch {
 
+/// The code of a command that did not end in time. Shells and ssh have greater ones for what they cannot start or
+/// reach.
+inline constexpr int kNoAnswer = 124;
+
 struct PoolOptions {
   std::function<Hosts()> list;  ///< reads a string or a file; if it throws, the list does not change
   std::string agent;            ///< command that runs another one on a host: "ssh"

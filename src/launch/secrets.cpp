@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
 #include <cstdlib>
 
 #include "core/whole_file.hpp"
@@ -49,6 +50,15 @@ std::string to_text(const Variables& secrets) {
   return text.append(kLast);
 }
 
+std::string text_from_stdin() {
+  std::string text;
+  std::array<char, 4096> block{};
+  for (ssize_t count = 0; (count = read(STDIN_FILENO, block.data(), block.size())) > 0;) {
+    text.append(block.data(), static_cast<std::size_t>(count));
+  }
+  return text;
+}
+
 void keep_secrets(const std::string& mark, std::string_view text) {
   const std::string file = file_of(mark);
   if (!text.ends_with(kLast)) {
@@ -80,7 +90,9 @@ void take_secrets() {
   for (std::size_t at = 0, end = 0; (end = text.find('\0', at)) != std::string::npos; at = end + 1) {
     const std::string entry = text.substr(at, end - at);
     const std::size_t name = entry.find('=');
-    if (name != std::string::npos) setenv(entry.substr(0, name).c_str(), entry.c_str() + name + 1, 1);
+    if (name == std::string::npos) continue;
+    const std::string variable = entry.substr(0, name);
+    setenv(variable.c_str(), entry.c_str() + name + 1, variable == kSecretVariable ? 0 : 1);
   }
 }
 

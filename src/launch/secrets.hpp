@@ -19,11 +19,15 @@ inline constexpr const char* kSecretVariable = "LOCKSTEP_SUPERVISOR_SECRET";  //
 /// `lockstep launch --keep MARK`, which reads stdin, expects this text there.
 [[nodiscard]] std::string to_text(const Variables& secrets);
 
+/// Stdin of this process, whatever it is.
+[[nodiscard]] std::string text_from_stdin();
+
 /// Keeps them in this host's memory. Throws Error(infrastructure) if the text is not complete, and Error(unfit_host) if
 /// another version of lockstep has sent it.
 void keep_secrets(const std::string& mark, std::string_view text);
 
-/// Adds what is kept for this process's launch, if anything is, to its environment. Call it while there is one thread.
+/// Adds what is kept for this process's launch, if anything is, to its environment, which may have the token already.
+/// Call it while there is one thread.
 void take_secrets();
 
 /// Removes them. No rank can take them any more.

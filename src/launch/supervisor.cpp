@@ -122,6 +122,16 @@ class Supervisor {
         judge_(has_trained(options, job, record_)) {
     if (options.ranks > 0) max_ranks_ = std::min(max_ranks_, options.ranks);
   }
+  // Where ranks have taken the secrets, they have also removed them.
+  ~Supervisor() {
+    try {
+      if (!holders_.empty())
+        (void)pool_.run_everywhere(holders_, fmt::format("launch --end {}", mark_), kRemoteEndPatience);
+    } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): they lie in memory, for this user alone
+    }
+  }
+  Supervisor(const Supervisor&) = delete;
+  Supervisor& operator=(const Supervisor&) = delete;
 
   int run() {
     pool_.settle(kAnswerPatience);
@@ -131,10 +141,12 @@ class Supervisor {
       const AttemptOutcome outcome = attempt();
       if (outcome.step >= 0) note_training();
       if (const auto code = final_code(outcome)) {
+        if (outcome.kind == AttemptOutcome::Kind::ended) holders_.clear();
         if (*code == 0) record_.finish_printing();
         return *code;
       }
       if (outcome.kind == AttemptOutcome::Kind::ended) {
+        holders_.clear();
         policy_.ended(outcome.step);
         report("resize", outcome, 0);
         warn_problems();
@@ -199,11 +211,28 @@ class Supervisor {
 
   int no_host_left() {
     record_.settle();
-    say("lockstep: none of the hosts listed ({}) has answered for {:.0f} s; see that they are up and that '{} "
-        "HOST' reaches them, then run the same command again: it resumes from the newest checkpoint "
+    say("lockstep: none of the hosts listed ({}) could be used for {:.0f} s; see the warnings, that they are up and "
+        "that "
+        "'{} HOST' reaches them, then run the same command again: it resumes from the newest checkpoint "
         "(--await-hosts sets how long to wait)\n",
         to_text(pool_.listed()), options_.await_hosts_seconds, pool_options_.agent);
     return static_cast<int>(ExitCode::infrastructure);
+  }
+
+  [[nodiscard]] std::string why_without_secrets(const std::string& host, int code) const {
+    // Of a shell that finds no program, of ssh that finds no host, or of neither in time.
+    if (code >= kNoAnswer) return "it does not answer";
+    // A version that knows no --keep says so with `usage`.
+    if (code == static_cast<int>(ExitCode::unfit_host) || code == static_cast<int>(ExitCode::usage)) {
+      return fmt::format(
+          "expected lockstep {}, with which this launch has begun, found another version; install that one "
+          "there",
+          version());
+    }
+    return fmt::format(
+        "it has not taken the launch's secrets, which '{} {}' must pass on from stdin to '{} launch "
+        "--keep', into /dev/shm",
+        pool_options_.agent, host, pool_options_.program);
   }
 
   // Every host must have this program, whatever has been installed there since the last attempt. Returns false if one
@@ -211,18 +240,13 @@ class Supervisor {
   bool give_secrets() {
     Variables secrets = secret_variables(environ);
     secrets[kSecretVariable] = token_;
+    for (const Host& host : hosts_) {
+      const auto same = [&](const Host& other) { return other.name == host.name; };
+      if (std::none_of(holders_.begin(), holders_.end(), same)) holders_.push_back(host);
+    }
     const auto without =
         pool_.run_everywhere(hosts_, fmt::format("launch --keep {}", mark_), kAnswerPatience, to_text(secrets));
-    for (const auto& [host, code] : without) {
-      // A version that knows no --keep says so with `usage`.
-      const bool other = code == static_cast<int>(ExitCode::unfit_host) || code == static_cast<int>(ExitCode::usage);
-      pool_.leave_out(host, other ? fmt::format("expected lockstep {}, with which this launch has begun, found another "
-                                                "version; install that one there",
-                                                version())
-                                  : fmt::format("it has not taken the launch's secrets, which '{} {}' must pass on "
-                                                "from stdin to '{} launch --keep'",
-                                                pool_options_.agent, host, pool_options_.program));
-    }
+    for (const auto& [host, code] : without) pool_.leave_out(host, why_without_secrets(host, code));
     warn_problems();
     return without.empty();
   }
@@ -403,6 +427,7 @@ class Supervisor {
   bool trained_ = false;  ///< a step, in this attempt
   Hosts hosts_;           ///< of the attempt
   std::string token_;     ///< of its control socket
+  Hosts holders_;         ///< may have secrets in their memory
   Request resize_ = Request::none;
   bool stopping_ = false;
   std::string reported_warning_;

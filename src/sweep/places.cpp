@@ -58,14 +58,27 @@ bool Places::gone(std::size_t slot) {
 bool Places::give_secrets(std::size_t slot, const std::string& mark) {
   const auto secrets = launch::secret_variables(environ);
   if (!pool_ || secrets.empty()) return true;
-  return pool_
-      ->run_everywhere({{places_[slot].host, 1}}, fmt::format("launch --keep {}", mark), kAnswerPatience,
-                       launch::to_text(secrets))
-      .empty();
+  const launch::Host host{places_[slot].host, 1};
+  if (std::find(holders_.begin(), holders_.end(), host) == holders_.end()) holders_.push_back(host);
+  const auto without =
+      pool_->run_everywhere({host}, fmt::format("launch --keep {}", mark), kAnswerPatience, launch::to_text(secrets));
+  for (const auto& [name, code] : without) {
+    pool_->leave_out(name,
+                     "it has not taken the keys of object stores, which the agent must pass on from stdin to 'lockstep "
+                     "launch --keep', into /dev/shm");
+  }
+  return without.empty();
 }
 
 void Places::end_processes(const std::string& mark) {
-  if (pool_) (void)pool_->run_everywhere(pool_->usable(), fmt::format("launch --end {}", mark), kEndPatience);
+  if (!pool_) return;
+  launch::Hosts hosts = pool_->usable();
+  for (const launch::Host& host : holders_) {
+    const auto same = [&](const launch::Host& other) { return other.name == host.name; };
+    if (std::none_of(hosts.begin(), hosts.end(), same)) hosts.push_back(host);
+  }
+  (void)pool_->run_everywhere(hosts, fmt::format("launch --end {}", mark), kEndPatience);
+  holders_.clear();
 }
 
 }  // namespace lockstep::sweep

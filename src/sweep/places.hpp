@@ -31,13 +31,14 @@ class Places {
   std::vector<std::string> refresh();
   /// For a trial that has ended early: asks its host, and returns whether that has gone.
   [[nodiscard]] bool gone(std::size_t slot);
-  /// Keys of object stores, for trials there. Returns false if the host does not take them: it is not usable then.
+  /// Keys of object stores, for trials there. Returns false if the host does not take them: it is left out then.
   [[nodiscard]] bool give_secrets(std::size_t slot, const std::string& mark);
   /// Ends what a sweep with this mark has left on the hosts, and removes its secrets.
   void end_processes(const std::string& mark);
 
  private:
   std::optional<launch::HostPool> pool_;
+  launch::Hosts holders_;  ///< may have keys in their memory
   std::vector<Place> places_;
 };
 

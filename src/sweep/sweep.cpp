@@ -219,7 +219,7 @@ class Sweep {
     bool begun = false;
     const std::set<std::string> there = places_there();
     for (std::size_t i = 0; i < slots_.size(); ++i) {
-      if (slots_[i] || !there.contains(place_names_[i])) continue;
+      if (slots_[i] || !there.contains(place_names_[i]) || !places_.usable(i)) continue;
       const auto trial = next_trial(place_names_[i], there);
       if (!trial) continue;
       begun = true;
@@ -280,11 +280,7 @@ class Sweep {
   }
 
   void start(std::size_t slot, const Trial& trial) {
-    if (!places_.give_secrets(slot, mark_)) {
-      say(fmt::format("host {} has not taken the keys of object stores: it is skipped until it answers again",
-                      places_[slot].host));
-      return;
-    }
+    if (!places_.give_secrets(slot, mark_)) return;
     const std::string directory = directory_of(trial.number);
     std::string resume;
     try {

@@ -395,14 +395,9 @@ TEST(Checkpoint, WhatIsKept) {
             (std::vector<std::string>{"best", "step-00000003", "step-00000004", "step-00000008", "step-00000009"}));
   EXPECT_EQ(best_checkpoint(folder / "c"), "step-00000003");
   EXPECT_EQ(load_value(folder / "c/step-00000003"), 3);
-  spit(folder / "c/best", "../../elsewhere\n");
-  try {
-    (void)best_checkpoint(folder / "c");
-    ADD_FAILURE() << "a name must not lead out of the folder";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ExitCode::data);
-    EXPECT_EQ(error.what(), (folder / "c/best: expected the name of a checkpoint, found '../../elsewhere'; remove the "
-                                      "file, or write the name of one into it"));
+  for (const char* other : {"../../elsewhere\n", "garbage", "\n"}) {
+    spit(folder / "c/best", other);
+    EXPECT_EQ(best_checkpoint(folder / "c"), "") << "it must not lead out of the folder, nor end a resume";
   }
 }
 

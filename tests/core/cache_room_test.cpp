@@ -52,11 +52,15 @@ TEST_F(CacheRoom, OneLimitHoldsForAllKindsOfEntries) {
 
 TEST_F(CacheRoom, FilesOfOthersAndThoseBeingWrittenStay) {
   add("thesis.tex", 9);
-  add("unpacked-a-b.123.new", 8);
+  for (const char* name : {"unpacked-a-b.123.new", "index-mine.txt", "index-a.lock", "objects/a-0.lock"}) add(name, 8);
+  fs::create_directories(folder_ / "index-0");
+  fs::last_write_time(folder_ / "index-0", fs::file_time_type::clock::now() - std::chrono::minutes(9));
   add("index-a", 1);
   make_room(1, "");
-  EXPECT_TRUE(has("thesis.tex"));
-  EXPECT_TRUE(has("unpacked-a-b.123.new"));
+  for (const char* name :
+       {"thesis.tex", "unpacked-a-b.123.new", "index-mine.txt", "index-a.lock", "objects/a-0.lock", "index-0"}) {
+    EXPECT_TRUE(has(name)) << name;
+  }
   EXPECT_FALSE(has("index-a"));
 }
 

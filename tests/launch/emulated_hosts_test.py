@@ -148,8 +148,8 @@ class Hosts(unittest.TestCase):
             launch.wait_for_step(15)
             hosts.cut(1)
             self.assertIsNone(launch.end(code=1, gone_within=90))
-        self.assertIn(f"lockstep: none of the hosts listed ({hosts.names[1]}:1) has answered for 5 s; see that they are up "
-                      f"and that '{hosts.agent} HOST' reaches them, then run the same command again: it resumes from "
+        self.assertIn(f"lockstep: none of the hosts listed ({hosts.names[1]}:1) could be used for 5 s; see the warnings, that they are "
+                      f"up and that '{hosts.agent} HOST' reaches them, then run the same command again: it resumes from "
                       "the newest checkpoint (--await-hosts sets how long to wait)", launch.output())
 
     def test_hosts_come_and_go(self):

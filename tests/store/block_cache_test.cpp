@@ -142,13 +142,13 @@ TEST_F(BlockCacheTest, ATwentiethOfTheDiskStaysFree) {
   BlockCache cache(cache_folder(), 8000, disk_with(3500));  // of 100,000: 1,500 too few
   fs::create_directories(folder());
   for (int i = 0; i < 3; ++i) {
-    const std::string path = folder() + "/old-" + std::to_string(i);
+    const std::string path = folder() + "/dead-" + std::to_string(i);
     std::ofstream(path) << std::string(1000, 'x');
     fs::last_write_time(path, fs::file_time_type::clock::now() - std::chrono::minutes(3 - i));
   }
   (void)read(cache, "a", 0, std::byte{7});
   EXPECT_EQ(kept(), 1000U + 1004U);
-  EXPECT_TRUE(fs::exists(folder() + "/old-2"));
+  EXPECT_TRUE(fs::exists(folder() + "/dead-2"));
   EXPECT_TRUE(fs::exists(folder() + "/a-0"));
 }
 
