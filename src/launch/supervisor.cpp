@@ -122,7 +122,6 @@ class Supervisor {
         judge_(has_trained(options, job, record_)) {
     if (options.ranks > 0) max_ranks_ = std::min(max_ranks_, options.ranks);
   }
-  // Where ranks have taken the secrets, they have also removed them.
   ~Supervisor() {
     try {
       if (!holders_.empty())
@@ -141,12 +140,10 @@ class Supervisor {
       const AttemptOutcome outcome = attempt();
       if (outcome.step >= 0) note_training();
       if (const auto code = final_code(outcome)) {
-        if (outcome.kind == AttemptOutcome::Kind::ended) holders_.clear();
         if (*code == 0) record_.finish_printing();
         return *code;
       }
       if (outcome.kind == AttemptOutcome::Kind::ended) {
-        holders_.clear();
         policy_.ended(outcome.step);
         report("resize", outcome, 0);
         warn_problems();
@@ -281,7 +278,11 @@ class Supervisor {
       record_.line(line);
       if (line.starts_with(R"({"event":"step")")) note_training();
     });
-    return running.run([this] { return request(); }, signals_.descriptor());
+    AttemptOutcome outcome = running.run([this] { return request(); }, signals_.descriptor());
+    if (outcome.kind == AttemptOutcome::Kind::ended) {  // ranks that leave remove what they have taken
+      std::erase_if(holders_, [names = names_of(hosts_)](const Host& host) { return names.contains(host.name); });
+    }
+    return outcome;
   }
 
   void note_training() {
