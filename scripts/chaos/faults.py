@@ -328,7 +328,7 @@ class Suspend(Fault):
     def strike(self):
         self.processes = self.training.processes()
         for process in self.processes:
-            stop(process)
+            send(process, signal.SIGSTOP)
 
     def effect(self):
         time.sleep(self.seconds)
@@ -359,10 +359,7 @@ class StartAgain(Fault):
     def strike(self):
         number = getattr(signal, self.way.split()[0])
         for process in self.training.processes(here=True) if "all" in self.way else [self.training.launch.process.pid]:
-            try:
-                os.kill(process, number)
-            except ProcessLookupError:
-                pass
+            send(process, number)
 
     def effect(self):
         former, newest = self.training.attempt, self.training.start_again()
@@ -462,19 +459,17 @@ class ChangeHosts(Fault):
         return f"resize {self.step_of(found)}, {launched['ranks']} ranks, no step lost or repeated"
 
 
-def stop(process):
+def send(process, number):
+    """Does nothing if the process has ended."""
     try:
-        os.kill(process, signal.SIGSTOP)
+        os.kill(process, number)
     except ProcessLookupError:
         pass
 
 
 def go_on(process):
-    try:
-        if process is not None:
-            os.kill(process, signal.SIGCONT)
-    except ProcessLookupError:
-        pass
+    if process is not None:
+        send(process, signal.SIGCONT)
 
 
 def say_hosts(hosts, slots):

@@ -2,7 +2,6 @@
 so that they can change."""
 import concurrent.futures
 import ctypes
-import os
 import pathlib
 
 from s3_server import KEY_ID, Server

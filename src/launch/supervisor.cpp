@@ -209,8 +209,7 @@ class Supervisor {
   int no_host_left() {
     record_.settle();
     say("lockstep: none of the hosts listed ({}) could be used for {:.0f} s; see the warnings, that they are up and "
-        "that "
-        "'{} HOST' reaches them, then run the same command again: it resumes from the newest checkpoint "
+        "that '{} HOST' reaches them, then run the same command again: it resumes from the newest checkpoint "
         "(--await-hosts sets how long to wait)\n",
         to_text(pool_.listed()), options_.await_hosts_seconds, pool_options_.agent);
     return static_cast<int>(ExitCode::infrastructure);
@@ -222,8 +221,7 @@ class Supervisor {
     // A version that knows no --keep says so with `usage`.
     if (code == static_cast<int>(ExitCode::unfit_host) || code == static_cast<int>(ExitCode::usage)) {
       return fmt::format(
-          "expected lockstep {}, with which this launch has begun, found another version; install that one "
-          "there",
+          "expected lockstep {}, with which this launch has begun, found another version; install that one there",
           version());
     }
     return fmt::format(
@@ -237,9 +235,9 @@ class Supervisor {
   bool give_secrets() {
     Variables secrets = secret_variables(environ);
     secrets[kSecretVariable] = token_;
+    const auto known = names_of(holders_);
     for (const Host& host : hosts_) {
-      const auto same = [&](const Host& other) { return other.name == host.name; };
-      if (std::none_of(holders_.begin(), holders_.end(), same)) holders_.push_back(host);
+      if (!known.contains(host.name)) holders_.push_back(host);
     }
     const auto without =
         pool_.run_everywhere(hosts_, fmt::format("launch --keep {}", mark_), kAnswerPatience, to_text(secrets));

@@ -235,12 +235,16 @@ std::map<std::string, std::string> builds_of_libraries() {
   return builds;
 }
 
+std::string to_text(const std::map<std::string, std::string>& builds) {
+  std::vector<std::string> texts;
+  for (const auto& [name, build] : builds) texts.push_back(name + " " + build);
+  return fmt::format("{}", fmt::join(texts, ", "));
+}
+
 }  // namespace
 
 std::string library_builds() {
-  std::vector<std::string> texts;
-  for (const auto& [name, build] : builds_of_libraries()) texts.push_back(name + " " + build);
-  return fmt::format("{}", fmt::join(texts, ", "));
+  return to_text(builds_of_libraries());
 }
 
 Fingerprint take_fingerprint(const exec::Device& device, DType precision) {
@@ -252,7 +256,7 @@ Fingerprint take_fingerprint(const exec::Device& device, DType precision) {
           .math = hash_of_math(),
           .jpeg = hash_of_jpeg(),
           .module = module == builds.end() ? "" : module->second,
-          .builds = library_builds(),
+          .builds = to_text(builds),
           .instructions = device.info().isa};
 }
 
