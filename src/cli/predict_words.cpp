@@ -10,6 +10,7 @@
 #include "cli/predict.hpp"
 #include "config/files.hpp"
 #include "core/few.hpp"
+#include "core/lower_case.hpp"
 #include "core/say.hpp"
 #include "lockstep/error.hpp"
 
@@ -20,8 +21,7 @@ namespace {
 namespace fs = std::filesystem;
 
 bool is_image_name(const fs::path& path) {
-  std::string ending = path.extension().string();
-  std::transform(ending.begin(), ending.end(), ending.begin(), [](unsigned char c) { return std::tolower(c); });
+  const std::string ending = lower_case(path.extension().string());
   return ending == ".jpg" || ending == ".jpeg" || ending == ".png";
 }
 

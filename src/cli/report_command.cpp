@@ -321,7 +321,7 @@ std::string page_of_one(const std::string& directory) {
   return is_sweep(directory) ? sweep_report_page(directory) : report_page(directory, read_run_events(directory));
 }
 
-int report(const std::vector<std::string>& directories, const std::string& output) {
+int write_report(const std::vector<std::string>& directories, const std::string& output) {
   const bool one = directories.size() == 1;
   const std::string page = one ? page_of_one(directories.front()) : runs_report_page(directories);
   const std::string path = !output.empty() ? output : one ? directories.front() + "/report.html" : "report.html";
@@ -351,7 +351,7 @@ void add_report(CLI::App& program, Action& run) {
   command->add_option("--output", *output,
                       "the page; by default report.html in the directory, or in this one if there are several");
   command->callback(
-      [&run, directories, output] { run = [directories, output] { return report(*directories, *output); }; });
+      [&run, directories, output] { run = [directories, output] { return write_report(*directories, *output); }; });
 }
 
 }  // namespace lockstep::cli

@@ -7,9 +7,9 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <filesystem>
 
+#include "core/lower_case.hpp"
 #include "data/archive_input.hpp"
 #include "data/bytes.hpp"
 #include "data/path.hpp"
@@ -27,8 +27,7 @@ bool is_hidden(const std::string& name) {
 /// Of pictures; not of what macOS writes beside each ("._1.jpg").
 bool is_hidden_image(const std::string& name) {
   const std::filesystem::path path(name);
-  std::string ending = path.extension().string();
-  std::transform(ending.begin(), ending.end(), ending.begin(), [](unsigned char c) { return std::tolower(c); });
+  const std::string ending = lower_case(path.extension().string());
   const bool image = ending == ".jpg" || ending == ".jpeg" || ending == ".png";
   return image && !path.filename().string().starts_with("._") && !name.starts_with("__MACOSX/");
 }

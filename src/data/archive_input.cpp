@@ -5,10 +5,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 #include <cstdio>
 #include <exception>
 
+#include "core/lower_case.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::data {
@@ -94,7 +94,7 @@ namespace {
 
 /// ".csv" of "A.CSV.gz"; "": it is not called a table.
 std::string table_ending(std::string path) {
-  std::transform(path.begin(), path.end(), path.begin(), [](unsigned char c) { return std::tolower(c); });
+  path = lower_case(std::move(path));
   if (path.ends_with(".gz")) path.resize(path.size() - 3);
   for (const char* const ending : {".csv", ".tsv", ".jsonl", ".parquet"}) {
     if (path.ends_with(ending)) return ending;

@@ -14,7 +14,7 @@ constexpr std::uint64_t kSingleKey = hash_name("lockstep digits"), kPairKey = ha
                         kGroupKey = hash_name("lockstep digit groups");
 constexpr std::uint32_t kClassLane = 2;  // lanes 0 and 1 of a digit's stream are used for drawing it
 
-int class_of(std::uint64_t key, std::uint64_t index) {
+int digit_of(std::uint64_t key, std::uint64_t index) {
   return static_cast<int>(RandomStream(key, index, kClassLane).below(10));
 }
 
@@ -77,11 +77,11 @@ class SingleDigits final : public Digits {
     describe(std::move(images), digit_names(), masks ? "digits with masks" : "digits");
   }
 
-  [[nodiscard]] std::int64_t label(std::int64_t id) const override { return class_of(kSingleKey, index_of(id)); }
+  [[nodiscard]] std::int64_t label(std::int64_t id) const override { return digit_of(kSingleKey, index_of(id)); }
 
   void read(std::int64_t id, Sample& out) const override {
     start(out);
-    const int digit = class_of(kSingleKey, index_of(id));
+    const int digit = digit_of(kSingleKey, index_of(id));
     draw_digit(digit, kSingleKey, index_of(id), out[0].tensor.as<std::uint8_t>(),
                masks_ ? out[1].tensor.as<std::uint8_t>() : std::span<std::uint8_t>());
     out.back().tensor.as<std::int32_t>()[0] = digit;

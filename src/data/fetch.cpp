@@ -184,19 +184,17 @@ std::vector<FetchedFile> fetch(const std::string& name, const std::string& direc
 
 namespace {
 
-using Json = nlohmann::json;
-
-Json parse(const std::string& path) {
+nlohmann::json parse(const std::string& path) {
   std::ifstream in(path);
   if (!in) throw Error(ExitCode::configuration, fmt::format("{}: the list of mirrors cannot be opened", path));
   try {
-    return Json::parse(in);
-  } catch (const Json::parse_error& error) {
+    return nlohmann::json::parse(in);
+  } catch (const nlohmann::json::parse_error& error) {
     throw Error(ExitCode::configuration, fmt::format("{}: not JSON, at byte {}", path, error.byte));
   }
 }
 
-FetchFile file_of(const Json& entry) {
+FetchFile file_of(const nlohmann::json& entry) {
   FetchFile file{entry.at("name").get<std::string>(), entry.at("bytes").get<std::uint64_t>(),
                  entry.at("sha256").get<std::string>()};
   const bool plain = !file.name.empty() && file.name.find('/') == std::string::npos && file.name[0] != '.';
@@ -212,7 +210,7 @@ FetchFile file_of(const Json& entry) {
 }  // namespace
 
 FetchSet read_mirrors(const std::string& mirrors_file, const std::string& name) {
-  const Json list = parse(mirrors_file);
+  const nlohmann::json list = parse(mirrors_file);
   if (!list.is_object() || !list.contains(name)) {
     std::string known;
     for (const auto& item : list.items()) known += (known.empty() ? "" : ", ") + item.key();
@@ -224,7 +222,7 @@ FetchSet read_mirrors(const std::string& mirrors_file, const std::string& name) 
     for (const auto& entry : list.at(name).at("files")) set.files.push_back(file_of(entry));
     if (set.mirrors.empty()) throw Error(ExitCode::configuration, "no mirror");
     return set;
-  } catch (const Json::exception& error) {
+  } catch (const nlohmann::json::exception& error) {
     throw Error(ExitCode::configuration,
                 fmt::format("{}: {}: expected mirrors and files with name, bytes and sha256 ({})", mirrors_file, name,
                             error.what()));

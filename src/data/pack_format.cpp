@@ -15,7 +15,6 @@
 namespace lockstep::data {
 namespace {
 
-using Json = nlohmann::json;
 constexpr std::string_view kPackMagic = "LOCKSTEP-PACK-1\n", kEnd = "END\n";
 
 constexpr const char* kEntryTooShort = "damaged packed file: an entry ends too early";
@@ -101,25 +100,25 @@ PackFooter read_footer(std::span<const std::byte> bytes) {
 }
 
 std::string write_meta(const DataSetInfo& info, std::int64_t samples) {
-  Json features = Json::array();
+  nlohmann::json features = nlohmann::json::array();
   for (const auto& feature : info.features) {
     features.push_back({{"name", feature.name},
                         {"kind", kKinds.at(static_cast<std::size_t>(feature.kind))},
                         {"dtype", std::string(name_of(feature.spec.dtype))},
                         {"shape", feature.spec.shape}});
   }
-  const Json meta{{"samples", samples},
-                  {"format", info.format},
-                  {"digest", info.digest},
-                  {"class_names", info.class_names},
-                  {"features", std::move(features)}};
-  return meta.dump(-1, ' ', false, Json::error_handler_t::replace);
+  const nlohmann::json meta{{"samples", samples},
+                            {"format", info.format},
+                            {"digest", info.digest},
+                            {"class_names", info.class_names},
+                            {"features", std::move(features)}};
+  return meta.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
 DataSetInfo read_meta(std::span<const std::byte> bytes, std::int64_t& samples) {
   try {
-    const auto meta = Json::parse(reinterpret_cast<const char*>(bytes.data()),
-                                  reinterpret_cast<const char*>(bytes.data()) + bytes.size());
+    const auto meta = nlohmann::json::parse(reinterpret_cast<const char*>(bytes.data()),
+                                            reinterpret_cast<const char*>(bytes.data()) + bytes.size());
     DataSetInfo info;
     samples = integer_of<std::int64_t>(meta.at("samples"));
     info.format = meta.at("format").get<std::string>();
@@ -133,7 +132,7 @@ DataSetInfo read_meta(std::span<const std::byte> bytes, std::int64_t& samples) {
     }
     if (info.features.empty()) throw Error(ExitCode::data, "damaged packed file: its samples have no features");
     return info;
-  } catch (const Json::exception& error) {
+  } catch (const nlohmann::json::exception& error) {
     throw Error(ExitCode::data, fmt::format("damaged packed file: its description cannot be read ({})", error.what()));
   }
 }

@@ -9,9 +9,9 @@ namespace lockstep {
 namespace {
 
 /// Follows flattened images through the graph, node by node.
-class Walk {
+class FlattenedWalk {
  public:
-  explicit Walk(const Graph& graph) : graph_(graph) {}
+  explicit FlattenedWalk(const Graph& graph) : graph_(graph) {}
 
   FlattenedTensors run() {
     for (const Node& node : graph_.nodes) {
@@ -119,7 +119,7 @@ class Walk {
 }  // namespace
 
 FlattenedTensors flattened_tensors(const Graph& graph) {
-  return Walk(graph).run();
+  return FlattenedWalk(graph).run();
 }
 
 }  // namespace lockstep

@@ -27,9 +27,9 @@ struct Positions {
 };
 
 /// Follows positions through the graph, node by node.
-class Walk {
+class PositionWalk {
  public:
-  explicit Walk(const Graph& graph) : graph_(graph), found_(graph.values.size()) {
+  explicit PositionWalk(const Graph& graph) : graph_(graph), found_(graph.values.size()) {
     for (const ValueId id : graph.inputs) {
       if (graph.at(id).spec.shape.size() > 1) found_[static_cast<std::size_t>(id)] = Positions{};
     }
@@ -147,7 +147,7 @@ ValueId measured(const Node& node) {
 }  // namespace
 
 std::string misplaced_lengths(const Graph& graph) {
-  const Walk walk(graph);
+  const PositionWalk walk(graph);
   for (const Node& node : graph.nodes) {
     const ValueId lengths = lengths_of(graph, node);
     if (lengths < 0) continue;
@@ -167,7 +167,7 @@ std::string padding_counted(const Graph& graph) {
     return lengths >= 0 && graph.at(lengths).name == kLength;
   };
   if (std::none_of(graph.nodes.begin(), graph.nodes.end(), reads)) return "";
-  const Walk walk(graph);
+  const PositionWalk walk(graph);
   for (const Node& node : graph.nodes) {
     const std::string& op = node.op->name;
     const bool of_axis = op == "mean" || op == "max";

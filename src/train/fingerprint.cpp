@@ -180,7 +180,7 @@ namespace {
 
 constexpr const char* kModule = "liblockstep_cuda";
 constexpr std::array<std::string_view, 6> kLibraries = {"libdnnl", "libjpeg", kModule, "libm", "libpng16", "libz"};
-constexpr std::size_t kDigits = 6;
+constexpr std::size_t kIdDigits = 6;
 
 /// "libm" of "/lib/x86_64-linux-gnu/libm.so.6"
 std::string_view name_of(std::string_view path) {
@@ -199,9 +199,9 @@ std::string build_id_of(std::span<const std::byte> notes) {
     std::memcpy(&note, notes.data(), sizeof(note));
     const std::size_t name = padded(note.n_namesz), value = padded(note.n_descsz);
     if (notes.size() < sizeof(note) + name + value) return "";
-    if (note.n_type == NT_GNU_BUILD_ID && note.n_descsz >= kDigits / 2) {
+    if (note.n_type == NT_GNU_BUILD_ID && note.n_descsz >= kIdDigits / 2) {
       std::string digits;
-      for (const std::byte byte : notes.subspan(sizeof(note) + name, kDigits / 2)) {
+      for (const std::byte byte : notes.subspan(sizeof(note) + name, kIdDigits / 2)) {
         digits += fmt::format("{:02x}", std::to_integer<int>(byte));
       }
       return digits;
@@ -219,7 +219,7 @@ std::string build_of(const dl_phdr_info& library) {
     if (std::string id = build_id_of({begin, segment.p_memsz}); !id.empty()) return id;
   }
   std::ifstream file(library.dlpi_name, std::ios::binary);
-  return sha256(std::string(std::istreambuf_iterator<char>(file), {})).substr(0, kDigits);
+  return sha256(std::string(std::istreambuf_iterator<char>(file), {})).substr(0, kIdDigits);
 }
 
 // By name.

@@ -17,7 +17,7 @@ namespace lockstep::train {
 
 namespace {
 
-constexpr std::size_t kInputs = 16384, kDigits = 8;
+constexpr std::size_t kInputs = 16384, kResultDigits = 8;
 
 /// 20 x 20 pixels, 4:2:0, quality 60.
 constexpr std::string_view kJpeg =
@@ -87,7 +87,7 @@ std::string hash_of_math() {
   Sha256 hash;
   add(kDoubles, hash);
   add(kFloats, hash);
-  return hash.hex().substr(0, kDigits);
+  return hash.hex().substr(0, kResultDigits);
 }
 
 std::string hash_of_jpeg() {
@@ -99,7 +99,7 @@ std::string hash_of_jpeg() {
   }
   Tensor pixels;
   data::decode_jpeg(file, 3, pixels);
-  return sha256(std::as_bytes(std::span(pixels.as<std::uint8_t>()))).substr(0, kDigits);
+  return sha256(std::as_bytes(std::span(pixels.as<std::uint8_t>()))).substr(0, kResultDigits);
 }
 
 }  // namespace lockstep::train

@@ -11,6 +11,7 @@ import tempfile
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from run_events import events_of  # noqa: E402  pylint: disable=wrong-import-position
 from shared import PATIENCE, wait_until  # noqa: E402  pylint: disable=wrong-import-position
 
 PROGRAM = os.environ["LOCKSTEP"]
@@ -59,8 +60,7 @@ class Disk(unittest.TestCase):
         return process
 
     def events(self, name):
-        lines = (self.run_directory / "events.jsonl").read_text().splitlines()
-        return [event for event in map(json.loads, lines) if event["event"] == name]
+        return events_of(self.run_directory, name)
 
     def test_a_signature_that_cannot_be_read_for_a_moment(self):
         result = self.lockstep("launch", *JOB, "steps=20", "checkpoint={every: 5 steps}", "run_directory=run", "--ranks",

@@ -2,7 +2,6 @@
 """What reads a training's output may stop, leave or never begin to read, and a terminal may close: the training goes
 on, and a signal leads to a checkpoint."""
 import contextlib
-import json
 import os
 import pathlib
 import pty
@@ -12,6 +11,7 @@ import tempfile
 import unittest
 
 from launches import PATIENCE, PROGRAM, SMALL, processes_of, wait_until
+from run_events import events_of
 
 WAYS = (("train",), ("train", "--ranks", "2"), ("launch", "--ranks", "2"))
 
@@ -52,13 +52,8 @@ class Output(unittest.TestCase):
         for left, _ in processes_of(self.run_directory):
             os.kill(left, signal.SIGKILL)
 
-    def recorded(self, name="step"):
-        file = self.run_directory / "events.jsonl"
-        lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
-        return [event for event in map(json.loads, lines) if event["event"] == name]
-
     def last_step(self):
-        steps = self.recorded()
+        steps = events_of(self.run_directory, "step")
         return steps[-1]["step"] if steps else 0
 
     def wait_for_steps(self, more):
@@ -106,7 +101,7 @@ class Output(unittest.TestCase):
                 process = self.begin(way, "--log", "json", steps=1000, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
                 self.assertEqual(process.wait(PATIENCE), 1)
                 self.assertIn("nobody reads it", process.stderr.read().decode())
-                self.assertEqual(self.recorded("end")[0]["steps"], 1000)
+                self.assertEqual(events_of(self.run_directory, "end")[0]["steps"], 1000)
                 self.assertEqual(len(self.checkpoints()), 1)
 
     def test_a_full_disk_under_the_log(self):
@@ -115,7 +110,7 @@ class Output(unittest.TestCase):
             self.assertEqual(process.wait(PATIENCE), 1)
         self.assertEqual(process.stderr.read().decode(),
                          "lockstep: cannot write the event log: No space left on device\n")
-        self.assertEqual(self.recorded("end")[0]["steps"], 20)
+        self.assertEqual(events_of(self.run_directory, "end")[0]["steps"], 20)
 
     def test_a_closed_terminal(self):
         for way in WAYS:
@@ -179,7 +174,7 @@ class Output(unittest.TestCase):
                             os.kill(found, number)
                     self.assertRaises(subprocess.TimeoutExpired, process.wait, pause)
                 self.wait_for_steps(50)
-                self.assertEqual(self.recorded("restart"), [])
+                self.assertEqual(events_of(self.run_directory, "restart"), [])
                 process.send_signal(signal.SIGTERM)
                 self.assert_checkpoint(process)
 

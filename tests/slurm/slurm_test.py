@@ -17,6 +17,7 @@ if missing():
     sys.exit(77)
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "launch"))
 from launches import PROGRAM, wait_until  # noqa: E402  pylint: disable=wrong-import-position
+from run_events import events_of, records_of  # noqa: E402  pylint: disable=wrong-import-position
 
 SCRIPTS = pathlib.Path(__file__).resolve().parents[2] / "examples/slurm"
 # Small batches: a step costs little, and the messages between ranks take time.
@@ -61,9 +62,7 @@ class Slurm(unittest.TestCase):
             environment={"LOCKSTEP": str(program), "RUN_DIRECTORY": str(self.directory)})
 
     def events(self, name, directory=None):
-        file = (directory or self.directory) / "events.jsonl"
-        lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
-        return [event for event in map(json.loads, lines) if event["event"] == name]
+        return events_of(directory or self.directory, name)
 
     def wait_for_step(self, step):
         wait_until(lambda: any(event["step"] >= step for event in self.events("step")), f"step {step}: {self.log()}")
@@ -234,9 +233,7 @@ exit 70
         return [trial["parameters_sha256"] for trial in trials]
 
     def records(self, kind):
-        file = self.directory / "journal.jsonl"
-        lines = file.read_text(encoding="utf-8").split("\n")[:-1] if file.exists() else []
-        return [record for record in map(json.loads, lines) if record["record"] == kind]
+        return records_of(self.directory, kind)
 
     def test_a_host_that_dies_under_srun_has_the_job_requeued(self):
         with SlurmCluster(3) as cluster:

@@ -18,7 +18,7 @@ TESTS = pathlib.Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(TESTS), str(TESTS / "data")]
 from free_ports import free_ports  # noqa: E402  pylint: disable=wrong-import-position
 from make_data import png  # noqa: E402  pylint: disable=wrong-import-position
-from run_events import events_of  # noqa: E402  pylint: disable=wrong-import-position
+from run_events import events_of, records_of  # noqa: E402  pylint: disable=wrong-import-position
 from shared import PATIENCE, wait_until  # noqa: E402  pylint: disable=wrong-import-position
 
 PROGRAM = os.environ["LOCKSTEP"]
@@ -85,8 +85,7 @@ class Sweep:
         return [row["parameters_sha256"] for row in self.rows()]
 
     def records(self, kind):
-        lines = (self.directory / "journal.jsonl").read_text(encoding="utf-8").splitlines()
-        return [record for record in map(json.loads, lines) if record["record"] == kind]
+        return records_of(self.directory, kind)
 
     def events(self, trial, name):
         return events_of(self.directory / f"trials/{trial:04}", name)
@@ -212,7 +211,7 @@ class Sweeps(unittest.TestCase):
         quiet, killed = self.sweep(HALVING), Sweep(f"{self.folder}/killed_halving", HALVING)
         quiet.run("--ranks", "1")
         process = killed.start("--ranks", "1")
-        wait_until(lambda: (killed.directory / "journal.jsonl").exists() and killed.records("promote"), "a promotion")
+        wait_until(lambda: killed.records("promote"), "a promotion")
         process.kill()
         process.communicate()
         killed.run("--ranks", "1")
@@ -229,8 +228,7 @@ class Sweeps(unittest.TestCase):
         quiet, killed = self.sweep(POPULATION), Sweep(f"{self.folder}/killed_population", POPULATION)
         output = quiet.run("--ranks", "1")
         process = killed.start("--ranks", "2")
-        wait_until(lambda: (killed.directory / "journal.jsonl").exists() and
-                   [record for record in killed.records("begin") if "from" in record], "a copy")
+        wait_until(lambda: [record for record in killed.records("begin") if "from" in record], "a copy")
         copy = killed.records("begin")[4]["trial"]
         wait_until(lambda: killed.events(copy, "step"), "its first step")
         process.kill()

@@ -7,10 +7,10 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <cerrno>
 #include <filesystem>
 
+#include "core/lower_case.hpp"
 #include "data/archive.hpp"
 #include "data/archive_input.hpp"
 #include "data/unpack.hpp"
@@ -119,8 +119,7 @@ std::string as_utf8(std::string text, const std::string& path) {
 }
 
 std::string kind_of_ending(const std::string& path) {
-  std::string name = std::filesystem::path(path).filename().string();
-  for (char& c : name) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  std::string name = lower_case(std::filesystem::path(path).filename().string());
   for (const char* packed : kPackedEndings) {
     if (name.ends_with(packed)) name.resize(name.size() - std::string_view(packed).size());
   }

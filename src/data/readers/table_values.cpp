@@ -2,9 +2,10 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <charconv>
 #include <chrono>
+
+#include "core/lower_case.hpp"
 
 namespace lockstep::data {
 namespace {
@@ -20,12 +21,6 @@ bool is_digit(char c) {
 
 bool are_digits(std::string_view text) {
   return !text.empty() && std::all_of(text.begin(), text.end(), is_digit);
-}
-
-std::string lower(std::string_view text) {
-  std::string out(text);
-  for (char& c : out) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return out;
 }
 
 /// Reads the parts of a date one after the other.
@@ -137,7 +132,7 @@ std::optional<double> number_in(std::string_view value) {
 }
 
 std::optional<double> boolean_in(std::string_view value) {
-  const auto word = lower(without_spaces(value));
+  const auto word = lower_case(std::string(without_spaces(value)));
   if (word != "true" && word != "false") return std::nullopt;
   return word == "true" ? 1 : 0;
 }
@@ -158,7 +153,7 @@ std::optional<double> days_in(std::string_view value) {
 
 std::string category_key(std::string_view value) {
   auto text = without_spaces(value);
-  if (boolean_in(text)) return lower(text);
+  if (boolean_in(text)) return lower_case(std::string(text));
   std::string_view number = text;
   const bool negative = number.starts_with('-');
   if (negative || number.starts_with('+')) number.remove_prefix(1);

@@ -26,7 +26,7 @@ std::string read_tokenizer_part(const std::filesystem::path& path, const char* e
 }
 
 /// What a file is instead, as far as that can be seen.
-std::string kind_of(const std::string& text) {
+std::string kind_found(const std::string& text) {
   if (text.starts_with('\n') && text.find('\0') != std::string::npos) return "a SentencePiece model";
   if (text.starts_with("\x1F\x8B")) return "a compressed file";
   if (text.starts_with("#version") || text.find(" e") < 20)
@@ -67,7 +67,7 @@ std::unique_ptr<const TextTokenizer> parse_tokenizer(const std::string& text, co
   try {
     json = parse_tokenizer_json(text);
   } catch (const nlohmann::json::exception&) {
-    refuse_kind(where, kind_of(text));
+    refuse_kind(where, kind_found(text));
   }
   if (json.tree.is_object() && !json.tree.contains("model")) refuse_kind(where, "JSON without the entry \"model\"");
   return std::make_unique<TextTokenizer>(read_tokenizer_parts(std::move(json), where));
