@@ -122,27 +122,32 @@ CopyOutcome CheckpointCopies::fetch(const std::string& path, const store::OnByte
   make_directories(real_files(), directory_);
   if (best_checkpoint(directory_).empty()) {
     const store::Location place{from.bucket, std::filesystem::path(from.key).parent_path().string()};
-    if (const auto best = client_.find(below(place, "best"))) {
+    if (const auto best = client_.find(below(place, "best"), on_bytes)) {
       outcome.bytes += get(*best, directory_ + "/best", on_bytes);
       const std::string name = best_checkpoint(directory_);
-      const bool is_whole = !name.empty() && client_.find(below(place, name + "/" + kManifest));
+      const bool is_whole = !name.empty() && client_.find(below(place, name + "/" + kManifest), on_bytes);
       if (is_whole && below(place, name).text() != path && !is_there(directory_ + "/" + name)) {
-        outcome.bytes += get_checkpoint(below(place, name), on_bytes);
+        get_checkpoint(below(place, name), outcome, on_bytes);
       }
     }
   }
-  outcome.bytes += get_checkpoint(from, on_bytes);
+  get_checkpoint(from, outcome, on_bytes);
   real_files().sync_directory(directory_);
   outcome.seconds = seconds_since(start);
   return outcome;
 }
 
-std::int64_t CheckpointCopies::get_checkpoint(const store::Location& from, const store::OnBytes& on_bytes) const {
+void CheckpointCopies::get_checkpoint(const store::Location& from, CopyOutcome& outcome,
+                                      const store::OnBytes& on_bytes) const {
   const std::string to = directory_ + "/" + std::filesystem::path(from.key).filename().string();
   remove_tree(real_files(), to);
   make_directories(real_files(), to);
   auto objects = client_.list(from, 0, on_bytes);
   const auto name_of = [&](const store::ObjectInfo& object) { return object.key.substr(from.key.size() + 1); };
+  for (const auto& object : objects) {
+    const std::filesystem::path name = name_of(object);
+    if (std::ranges::find(name, "..") != name.end()) outcome.refused = name.string();
+  }
   std::erase_if(objects, [&](const auto& object) { return !is_plain_name(name_of(object)); });
   const auto last = std::stable_partition(objects.begin(), objects.end(),
                                           [&](const auto& object) { return name_of(object) != kManifest; });
@@ -155,7 +160,7 @@ std::int64_t CheckpointCopies::get_checkpoint(const store::Location& from, const
     bytes += get(*manifest, to + "/" + kManifest, on_bytes);
   }
   real_files().sync_directory(to);
-  return bytes;
+  outcome.bytes += bytes;
 }
 
 std::int64_t CheckpointCopies::get(const store::ObjectInfo& object, const std::string& to,
@@ -239,19 +244,20 @@ CopyOutcome CheckpointCopies::copy_now(const std::string& name) {
   const auto start = Clock::now();
   CopyOutcome outcome{.step = step_of(name).value_or(0), .path = at(name).text(), .failure = {}};
   try {
-    if (is_copied(name)) return outcome;
+    const auto on_bytes = [this] { ++sent_; };
+    if (is_copied(name, on_bytes)) return outcome;
     std::vector<std::string> files = names_in(directory_ + "/" + name);
     std::erase(files, kManifest);
-    const auto on_bytes = [this] { ++sent_; };
     const auto there = client_.list(at(name), 0, on_bytes);
     std::atomic<std::int64_t> bytes = 0;
     store::in_parallel(files.size(), on_bytes, [&](std::size_t i, const store::OnBytes& on_some) {
       bytes += put(name + "/" + files[i], there, on_some);
     });
     outcome.bytes = bytes + put(name + "/" + kManifest, {}, on_bytes);
-    if (client_.find(at(name + "/" + kSetAside))) client_.remove(at(name + "/" + kSetAside));
+    const auto set_aside = at(name + "/" + kSetAside);
+    if (client_.find(set_aside, on_bytes)) client_.remove(set_aside, on_bytes);
     if (best_checkpoint(directory_) == name) outcome.bytes += put("best", {}, on_bytes);
-    prune();
+    prune(on_bytes);
   } catch (const std::exception& error) {
     outcome.failure = error.what();
   }
@@ -259,14 +265,14 @@ CopyOutcome CheckpointCopies::copy_now(const std::string& name) {
   return outcome;
 }
 
-bool CheckpointCopies::is_copied(const std::string& name) const {
-  if (client_.find(at(name + "/" + kSetAside))) return false;  // it may be damaged
+bool CheckpointCopies::is_copied(const std::string& name, const store::OnBytes& on_bytes) const {
+  if (client_.find(at(name + "/" + kSetAside), on_bytes)) return false;  // it may be damaged
   const auto place = at(name + "/" + kManifest);
   const auto here = read_whole_file(directory_ + "/" + name + "/" + kManifest);
-  const auto there = client_.find(place);
+  const auto there = client_.find(place, on_bytes);
   if (!here || !there || there->size != here->size()) return false;
   std::string bytes(here->size(), '\0');
-  (void)client_.read(place, 0, std::as_writable_bytes(std::span(bytes)));
+  (void)client_.read(place, 0, std::as_writable_bytes(std::span(bytes)), on_bytes);
   return bytes == *here;
 }
 
@@ -280,7 +286,7 @@ std::int64_t CheckpointCopies::put(const std::string& name, const std::vector<st
   if (!bytes) throw Error(ExitCode::infrastructure, fmt::format("{}/{}: is gone, for newer ones", directory_, name));
   const auto is_same = [&](const auto& object) { return object.key == at(name).key && object.size == bytes->size(); };
   if (std::ranges::any_of(there, is_same)) {  // from a copy that was cut off
-    const auto found = client_.find(at(name));
+    const auto found = client_.find(at(name), on_bytes);
     if (found && found->sha256 == sha256(*bytes)) return 0;
   }
   client_.write(at(name), std::as_bytes(std::span(*bytes)), on_bytes);
@@ -288,8 +294,8 @@ std::int64_t CheckpointCopies::put(const std::string& name, const std::vector<st
 }
 
 // The manifest first: a copy that is partly removed is none.
-void CheckpointCopies::prune() {
-  const Listed listed = list_at(client_, place_, [this] { ++sent_; });
+void CheckpointCopies::prune(const store::OnBytes& on_bytes) {
+  const Listed listed = list_at(client_, place_, on_bytes);
   const auto whole = listed.whole();
   Retention retention;
   {
@@ -303,9 +309,9 @@ void CheckpointCopies::prune() {
     if (cut_off || (enough && listed.superseded.contains(name))) gone.push_back(name);
   }
   for (const auto& name : gone) {
-    if (listed.manifests.contains(name)) client_.remove(at(name + "/" + kManifest));
+    if (listed.manifests.contains(name)) client_.remove(at(name + "/" + kManifest), on_bytes);
     for (const auto& object : listed.objects.at(name)) {
-      if (!object.key.ends_with(kManifest)) client_.remove({place_.bucket, object.key});
+      if (!object.key.ends_with(kManifest)) client_.remove({place_.bucket, object.key}, on_bytes);
     }
   }
 }

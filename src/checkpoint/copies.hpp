@@ -32,7 +32,8 @@ struct CopyOutcome {
   std::string path;        ///< of the copy
   std::int64_t bytes = 0;  ///< 0: the copy was there
   double seconds = 0;
-  std::string failure;  ///< empty: the copy is whole
+  std::string failure;       ///< empty: the copy is whole
+  std::string refused = {};  ///< an object's name that leads out of the checkpoint's folder; fetch() leaves it
 };
 
 class CheckpointCopies {
@@ -75,15 +76,15 @@ class CheckpointCopies {
                                       const store::OnBytes& on_bytes = {});
   void run();
   [[nodiscard]] CopyOutcome copy_now(const std::string& name);
-  [[nodiscard]] bool is_copied(const std::string& name) const;
+  [[nodiscard]] bool is_copied(const std::string& name, const store::OnBytes& on_bytes) const;
   /// Returns the bytes that it has sent: none if the object, which is among `there`, is the same.
   [[nodiscard]] std::int64_t put(const std::string& name, const std::vector<store::ObjectInfo>& there,
                                  const store::OnBytes& on_bytes) const;
   /// Returns its bytes.
   [[nodiscard]] std::int64_t get(const store::ObjectInfo& object, const std::string& to,
                                  const store::OnBytes& on_bytes) const;
-  [[nodiscard]] std::int64_t get_checkpoint(const store::Location& from, const store::OnBytes& on_bytes) const;
-  void prune();
+  void get_checkpoint(const store::Location& from, CopyOutcome& outcome, const store::OnBytes& on_bytes) const;
+  void prune(const store::OnBytes& on_bytes);
   [[nodiscard]] store::Location at(const std::string& name) const;
 
   const std::string directory_;

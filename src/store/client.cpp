@@ -331,6 +331,7 @@ Client::Answer Client::send(const Request& request) const {
   int mended = 0;
   for (int attempt = 1;; ++attempt) {
     Answer answer = try_once(request);
+    if (answer.status != 0 && request.on_bytes) request.on_bytes();
     answer.attempts = attempt;
     answer.seconds = seconds_since(start);
     const bool failed = !answer.problem.empty() || may_pass(answer.status);
@@ -377,12 +378,12 @@ void Client::refuse(const Request& request, const Answer& answer) const {
   throw Error(ExitCode::data, fmt::format("{}: the object store could not {}: {}", place, request.verb(), said));
 }
 
-std::optional<ObjectInfo> Client::find(const Location& object) const {
-  const Answer answer = send({.kind = Request::Kind::find, .at = object});
+std::optional<ObjectInfo> Client::find(const Location& object, const OnBytes& on_bytes) const {
+  const Answer answer = send({.kind = Request::Kind::find, .at = object, .on_bytes = on_bytes});
   if (answer.status == 404) return std::nullopt;
   if (answer.status != 200) {  // an answer of this kind has no words; the same as a question for a byte has
     std::byte first{};
-    const Request request{.kind = Request::Kind::read, .at = object, .out = std::span(&first, 1)};
+    const Request request{.kind = Request::Kind::read, .at = object, .out = std::span(&first, 1), .on_bytes = on_bytes};
     refuse(request, send(request));
   }
   return ObjectInfo{object.key, answer.size, answer.version, answer.sha256};
@@ -403,10 +404,9 @@ std::vector<ObjectInfo> Client::list(const Location& folder, std::size_t limit, 
     query += "list-type=2";
     if (limit > 0) query += fmt::format("&max-keys={}", limit);
     query += "&prefix=" + percent_encoded(prefix);
-    const Request request{.kind = Request::Kind::list, .at = folder, .query = query};
+    const Request request{.kind = Request::Kind::list, .at = folder, .query = query, .on_bytes = on_bytes};
     const Answer answer = send(request);
     if (answer.status != 200) refuse(request, answer);
-    if (on_bytes) on_bytes();
     pugi::xml_document xml;
     const auto parsed = xml.load_buffer(answer.text.data(), answer.text.size());
     const auto result = xml.child("ListBucketResult");
@@ -510,8 +510,8 @@ void Client::write_in_parts(const Location& object, std::span<const std::byte> b
   }
 }
 
-void Client::remove(const Location& object) const {
-  const Request request{.kind = Request::Kind::remove, .at = object};
+void Client::remove(const Location& object, const OnBytes& on_bytes) const {
+  const Request request{.kind = Request::Kind::remove, .at = object, .on_bytes = on_bytes};
   const Answer answer = send(request);
   if (answer.status != 204 && answer.status != 200 && answer.status != 404) refuse(request, answer);
 }

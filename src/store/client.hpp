@@ -43,8 +43,8 @@ struct Patience {
 /// Throws Error(configuration) for a value that is no number.
 [[nodiscard]] Patience patience_from_environment();
 
-/// Called whenever some bytes have come or gone, and while a request waits to be repeated. If it throws, the request
-/// ends with that exception.
+/// Called whenever some bytes have come or gone, for each answer, and while a request waits to be repeated. If it
+/// throws, the request ends with that exception.
 using OnBytes = std::function<void()>;
 
 class Client {
@@ -64,11 +64,11 @@ class Client {
   // All thread-safe.
 
   /// nullopt if there is no such object.
-  [[nodiscard]] std::optional<ObjectInfo> find(const Location& object) const;
+  [[nodiscard]] std::optional<ObjectInfo> find(const Location& object, const OnBytes& on_bytes = {}) const;
   /// The same, if it must be there; Error(data) if not.
   [[nodiscard]] ObjectInfo existing(const Location& object) const;
   /// The objects whose keys begin with `folder`'s key and a slash (all, if it is the bucket), in byte order; at most
-  /// `limit`, if that is not 0. `on_bytes`: also called for each page of the list.
+  /// `limit`, if that is not 0.
   [[nodiscard]] std::vector<ObjectInfo> list(const Location& folder, std::size_t limit = 0,
                                              const OnBytes& on_bytes = {}) const;
   /// Fills `out`, which must not be empty, with the bytes from `offset`; returns the version that they are of.
@@ -79,7 +79,7 @@ class Client {
                                 const OnBytes& on_bytes = {}) const;
   /// Creates or replaces an object: readers see the old or the new one.
   void write(const Location& object, std::span<const std::byte> bytes, const OnBytes& on_bytes = {}) const;
-  void remove(const Location& object) const;
+  void remove(const Location& object, const OnBytes& on_bytes = {}) const;
 
  private:
   struct Handle;

@@ -133,6 +133,10 @@ std::deque<std::string> Checkpointing::candidates(const std::function<void()>& o
 std::string Checkpointing::arrive(const std::string& candidate, const std::function<void()>& on_bytes) {
   if (!is_remote(candidate)) return candidate;
   const auto fetched = copies_->fetch(candidate, on_bytes);
+  if (!fetched.refused.empty()) {
+    run_.warn(fmt::format("{}: left out '{}', which leads out of the folder; find out who wrote it", candidate,
+                          fetched.refused));
+  }
   run_.emit(events::Copy{
       .step = fetched.step, .path = fetched.path, .fetched = true, .seconds = fetched.seconds, .bytes = fetched.bytes});
   return directory_->checkpoints() + "/" + checkpoint::checkpoint_name(fetched.step);

@@ -217,7 +217,9 @@ class Copies(unittest.TestCase):
         for key in ("step-00000010/../../../../escaped", "../escaped", "step-00000099/x/manifest.json"):
             self.server.objects[place + key] = b"escaped"
         shutil.rmtree(self.run)
-        self.train("--stop-at", "20", code=75)
+        events, _ = self.train("--stop-at", "20", code=75)
+        self.assertIn(f"s3://runs/{place}step-00000010: left out '../../../../escaped', which leads out of the folder; find "
+                      "out who wrote it", [event["message"] for event in self.named(events, "warning")])
         self.assertEqual([str(path) for path in self.folder.rglob("*escaped*")], [])
 
     def test_a_store_that_fails_does_not_stop_training(self):
