@@ -38,11 +38,11 @@ class Copies(unittest.TestCase):
         self.server.stop()
         self.temporary.cleanup()
 
-    def train(self, *words, ranks="1", copies="s3://runs/team", code=0, options=(), **variables):
+    def train(self, *words, head=("train",), ranks="1", copies="s3://runs/team", code=0, options=(), **variables):
         """The events and what was said to people."""
         checkpoint = f"checkpoint={{every: 10 steps, keep: 2, best: accuracy{', copy_to: ' + copies if copies else ''}}}"
         environment = {**os.environ, **self.server.environment, **variables}
-        result = subprocess.run([PROGRAM, "train", "job.yaml", checkpoint, *words, "--ranks", ranks, "--log", "json", *options],
+        result = subprocess.run([PROGRAM, *head, "job.yaml", checkpoint, *words, "--ranks", ranks, "--log", "json", *options],
                                 cwd=self.folder, capture_output=True, text=True, timeout=300, check=False,
                                 stdin=subprocess.DEVNULL, env=environment)
         self.assertEqual(result.returncode, code, f"{words}: {result.stdout[-2000:]}\n{result.stderr}")
@@ -168,6 +168,13 @@ class Copies(unittest.TestCase):
         self.server.http.put_seconds = 0.2
         self.train("checkpoint={every: 10 steps, keep: 1, keep_every: 20 steps, copy_to: s3://runs/team}", "steps=50")
         self.assertEqual(self.copied(), ["step-00000020", "step-00000040", "step-00000050"])
+
+    def test_each_answer_of_a_slow_store_is_progress(self):
+        self.steps(10)
+        shutil.rmtree(self.run)
+        self.server.http.answer_seconds = 2
+        events, _ = self.train("steps=20", head=("launch", "--hang-limit", "3", "--start-limit", "30"))
+        self.assertEqual([(event["step"], event.get("reason")) for event in self.named(events, "restart")], [(10, None)])
 
     def test_milestones_stay_where_the_disk_is_new(self):
         kept = "checkpoint={every: 10 steps, keep: 1, keep_every: 20 steps, copy_to: s3://runs/team}"

@@ -92,6 +92,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         with server.lock:
             server.asked.append((self.command, key or query, self.headers.get("Range", "")))
             failing = server.failures.pop(0) if server.failures else None
+        time.sleep(server.answer_seconds)
         if failing == "close":
             self.close_connection = True
             return None
@@ -178,16 +179,17 @@ class Handler(http.server.BaseHTTPRequestHandler):
 class Server:
     """A bucket. `asked`: method, key or query, and range of each request; `failures`: a status, or "close", for each of
     the next requests; `replace_after`: a key that is another object after so many times; `public`: whether unsigned
-    requests are served; `refused`: whether nobody may write; `put_seconds`: how long each object takes to be written;
-    `keys`: the secret and the session token of each key; `expired`: ids of those that have ended, at whose use `on_expired`
-    is called; `ahead`: seconds that its clock is; `uploads`: those in parts that are under way."""
+    requests are served; `refused`: whether nobody may write; `answer_seconds`: how long each answer takes;
+    `put_seconds`: how long an object takes to be written; `keys`: the secret and the session token of each key;
+    `expired`: ids of those that have ended, at whose use `on_expired` is called; `ahead`: seconds that its clock is;
+    `uploads`: those in parts that are under way."""
 
     def __init__(self, bucket="data", address="127.0.0.1"):
         self.http = http.server.ThreadingHTTPServer((address, 0), Handler)
         self.http.bucket, self.http.objects, self.http.public = bucket, {}, False
         self.http.asked, self.http.failures, self.http.lock = [], [], threading.Lock()
         self.http.replace_after, self.http.refused = ("", 0), False
-        self.http.put_seconds, self.http.ahead = 0, 0
+        self.http.answer_seconds, self.http.put_seconds, self.http.ahead = 0, 0, 0
         self.http.keys, self.http.expired = {KEY_ID: (SECRET, None)}, set()
         self.http.digests, self.http.uploads, self.http.on_expired = {}, {}, lambda: None
         self.http.numbers = itertools.count()
