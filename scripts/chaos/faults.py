@@ -1,10 +1,11 @@
-"""The thirteen kinds of faults. Each fault is created while training runs; then these are called in turn:
+"""The fifteen kinds of faults. Each fault is created while training runs; then these are called in turn:
   choose()  what to hit; may take its time. False: not now
   strike()  hits it, at once; `what` says what was done
   effect()  waits, and returns a description of how training reacted; None: it did not
   undo()    always, at the end
 """
 import errno
+import json
 import os
 import pathlib
 import signal
@@ -12,6 +13,9 @@ import statistics
 import struct
 import threading
 import time
+
+from emulated_hosts import run
+from launches import SMALL_PIPE
 
 MICRO_BATCHES = 16  # from job.yaml
 
@@ -371,6 +375,94 @@ class StartAgain(Fault):
         return f"75; again: from step {first[0][0]} on, the newest checkpoint was of step {newest}"
 
 
+class UnreadPipe(Fault):
+    """Nobody reads what the launch prints. Steps go on, and are printed later."""
+    name, may_hit = "read no output", ("steps", "checkpoint")
+
+    def choose(self):
+        self.seconds = self.random.uniform(1, 2.5)
+        self.attempt, self.reader = self.training.attempt, self.training.launch.reader.pid
+        self.what = f"for {self.seconds:.2f} s"
+        return True
+
+    def strike(self):
+        os.kill(self.reader, signal.SIGSTOP)
+        self.stopped = time.time()
+
+    def effect(self):
+        time.sleep(self.seconds)
+        read = time.time()
+        self.undo()
+        self.training.wait_for_event(self.since, lambda event: event["time"] > read, "what comes later")
+        unread = [event for event in self.training.events(self.since) if self.stopped < event["time"] < read]
+        steps = sum(event["event"] == "step" for event in unread)
+        if sum(len(json.dumps(event)) for event in unread) < 2 * SMALL_PIPE or self.training.attempt is not self.attempt:
+            return None
+        return f"{steps} steps meanwhile; no restart"
+
+    def undo(self):
+        go_on(self.reader)
+
+
+class UnfitHost(Fault):
+    """A host loses the run directory, or gets another processor or version, and the rank there dies."""
+    name, may_hit, restarts = "make a host unfit", ("steps", "checkpoint"), True
+    WAYS = {"no run directory": "", "another processor": "export ONEDNN_MAX_CPU_ISA=SSE41",
+            "another version": 'case "$*" in *--end*) ;; *--keep*) exit 79;; *version*) echo lockstep 0.0.1; exit 0;; esac'}
+
+    def choose(self):
+        self.way, self.is_unfit = self.random.choice(sorted(self.WAYS)), False
+        names = self.training.hosts_of_ranks()
+        here = [rank for rank, name in enumerate(names) if name != self.hosts.names[0]]
+        if not here or len(set(names)) == 1:
+            say_hosts(self.hosts, ",".join(f"{name}:1" for name in self.hosts.names))
+            self.training.wait_for_restart(len(self.training.events()), ("resize",))
+            return False
+        rank = self.random.choice(here)
+        self.name_of_host = names[rank]
+        self.host = self.hosts.names.index(self.name_of_host)
+        self.process = self.training.process_of_rank(rank)
+        self.what = f"{self.way} on {self.name_of_host}"
+        return self.process is not None
+
+    def strike(self):
+        self.is_unfit = True
+        if self.WAYS[self.way]:
+            self.training.make_unfit(self.name_of_host, self.WAYS[self.way])
+        else:
+            run(*self.hosts.prefix(self.host), "mount", "-t", "tmpfs", "tmpfs", self.training.launch.directory)
+        os.kill(self.process, signal.SIGKILL)
+
+    def effect(self):
+        death = self.training.wait_for_restart(self.since, ("death", "mpirun"))
+        warning = death and self.training.wait_for_event(
+            self.since, lambda event: event["event"] == "warning" and f"host {self.name_of_host}" in event["message"] and
+            "left out" in event["message"], "the host to be left out")
+        without = warning and self.launched(self.since, lambda on: self.name_of_host not in on)
+        if not without:
+            return None
+        # With another fingerprint its ranks were refused first.
+        self.training.claimed += [event for event in self.training.events(self.since)
+                                  if event["event"] == "restart" and event.get("reason") == "error"]
+        self.training.wait_until_it_goes_on(1)
+        mended = len(self.training.events())
+        self.undo()
+        back = self.launched(mended, lambda on: self.name_of_host in on)
+        resize = back and self.training.wait_for_restart(self.since, ("resize",))
+        return resize and f"left out, went on with {without['ranks']} ranks; mended: the host is back {self.step_of(resize)}"
+
+    def launched(self, since, condition):
+        return self.training.wait_for_event(since, lambda event: event["event"] == "launch" and condition(event["on"]),
+                                            "a launch")
+
+    def undo(self):
+        if self.is_unfit and self.WAYS[self.way]:
+            self.training.make_unfit(self.name_of_host)
+        elif self.is_unfit:
+            run(*self.hosts.prefix(self.host), "umount", "--lazy", self.training.launch.directory)
+        self.is_unfit = False
+
+
 class ChangeShares(Fault):
     """A rank gets a seventh of its CPU time; micro-batches must move away from it."""
     name = "change the shares"
@@ -483,4 +575,4 @@ def say_hosts(hosts, slots):
 
 
 KINDS = (KillRank, KillMpirun, StopRank, CutLink, DamageCheckpoint, FillDisk, ChangeShares, ChangeHosts, FailingFiles,
-         SlowDisk, FailingStore, Suspend, StartAgain)
+         SlowDisk, FailingStore, Suspend, StartAgain, UnreadPipe, UnfitHost)

@@ -63,16 +63,27 @@ class Training:
         files.write_bytes(bytes(CONTROL.size))
         source = pathlib.Path(__file__).with_name("shim.c")
         subprocess.run(["cc", "-O1", "-shared", "-fPIC", "-o", shim, source, "-ldl"], check=True)
-        store = Store(hosts, folder)
+        store, agent = Store(hosts, folder), folder / "agent"
+        agent.write_text(f'#!/bin/sh\n[ ! -e {folder}/unfit-$1 ] || . {folder}/unfit-$1\nexec {hosts.agent} "$@"\n',
+                         encoding="utf-8")
+        agent.chmod(0o755)
         environment = {"LD_PRELOAD": str(shim), "CHAOS_FILES": str(files), **store.environment}
         job = [*job, "checkpoint.copy_to=s3://chaos/runs"]
-        return cls(lambda: Launch(directory, "--agent", hosts.agent, *words, job=job, prefix=hosts.prefix(0),
-                                  environment=environment), files, store)
+        return cls(lambda: Launch(directory, "--agent", str(agent), *words, job=job, prefix=hosts.prefix(0),
+                                  environment=environment, piped=True), files, store)
 
     def disturb_files(self, error=0, calls=0, milliseconds=0):
         """What shim.c does to calls on files of checkpoints from now on."""
         with open(self.files, "r+b") as file:
             file.write(CONTROL.pack(error, calls, milliseconds))
+
+    def make_unfit(self, host, lines=None):
+        """The lines are run on this host before each command of the launch; without them it is fit again."""
+        file = self.files.with_name(f"unfit-{host}")
+        if lines is None:
+            file.unlink(missing_ok=True)
+        else:
+            file.write_text(lines + "\n", encoding="utf-8")
 
     def processes(self, here=False):
         """Those of the launch, the supervisor first; `here`: without those of other hosts."""
@@ -82,7 +93,7 @@ class Training:
     def start_again(self):
         """Awaits the end of the launch, which something has asked to stop, and runs the same command again. Returns the
         step of the newest checkpoint in between; None if it did not end with 75."""
-        if self.launch.process.wait(PATIENCE) != 75:
+        if self.launch.wait(PATIENCE) != 75:
             return None
         self.events()
         self.attempt.end = time.time()

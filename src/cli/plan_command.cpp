@@ -176,8 +176,8 @@ MeasuredRun read_run(const std::string& directory) {
   }
   constexpr std::size_t kFewest = 5;
   if (run.start.ranks < 1 || ends.size() < kFewest) {
-    throw Error(ExitCode::usage, fmt::format("--against: expected a run of {} steps or more in {}, found {}", kFewest,
-                                             path, ends.size()));
+    throw Error(ExitCode::usage, fmt::format("--against: expected the events of {} steps or more in {}, found {}",
+                                             kFewest, path, ends.size()));
   }
   std::vector<double> seconds;  // without the first steps, in which kernels are created
   for (std::size_t i = 1 + ends.size() / 5; i < ends.size(); ++i) {  // the events may leave steps out

@@ -55,4 +55,7 @@ class StopCount {
   std::atomic<std::int64_t> last_{0};  ///< SIGUSR1, in milliseconds
 };
 
+/// Those to this process while it trains. Global, for a signal handler.
+inline StopCount stop_requests;
+
 }  // namespace lockstep

@@ -116,4 +116,14 @@ std::string one_line(std::string text) {
   return text;
 }
 
+std::string packed_lines(std::string text) {
+  std::replace(text.begin(), text.end(), '\n', '\v');
+  return text;
+}
+
+std::string unpacked_lines(std::string text) {
+  std::replace(text.begin(), text.end(), '\v', '\n');
+  return text;
+}
+
 }  // namespace lockstep::launch

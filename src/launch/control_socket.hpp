@@ -60,5 +60,8 @@ class ControlSocket {
 [[nodiscard]] std::int64_t take_number(std::string& rest);
 /// Joins the text into a single line.
 [[nodiscard]] std::string one_line(std::string text);
+/// Several lines as a message carries them, and back.
+[[nodiscard]] std::string packed_lines(std::string text);
+[[nodiscard]] std::string unpacked_lines(std::string text);
 
 }  // namespace lockstep::launch

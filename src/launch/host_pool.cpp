@@ -23,13 +23,13 @@ constexpr double kLongestLeftOut = 3600;  ///< seconds, until a host that was le
 constexpr std::chrono::seconds kAloudPatience{10};
 constexpr milliseconds kScriptPoll{10};
 
+}  // namespace
+
 std::string shell_quoted(const std::string& text) {
   std::string result = "'";
   for (const char c : text) result += c == '\'' ? std::string("'\\''") : std::string(1, c);
   return result + "'";
 }
-
-}  // namespace
 
 HostPool::HostPool(PoolOptions options) : options_(std::move(options)) {
   if (options_.discover.empty()) {

@@ -27,6 +27,8 @@ namespace lockstep::launch {
 /// The code of a command that did not end in time. Shells and ssh have greater ones for what they cannot start or
 /// reach.
 inline constexpr int kNoAnswer = 124;
+/// As one word of a shell's command.
+[[nodiscard]] std::string shell_quoted(const std::string& text);
 
 struct PoolOptions {
   std::function<Hosts()> list;  ///< reads a string or a file; if it throws, the list does not change

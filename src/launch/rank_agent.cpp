@@ -174,7 +174,7 @@ void RankAgent::fail(const std::exception& error) {
   if (const auto* const unfit = dynamic_cast<const UnfitHosts*>(&error)) {
     for (const auto& host : unfit->hosts()) say("unfit " + host);
   }
-  say(fmt::format("error {} {}", exit_code(error), one_line(error.what())));
+  say(fmt::format("error {} {}", exit_code(error), packed_lines(error.what())));
   if (!alone_) std::this_thread::sleep_for(kFailedPatience);
 }
 

@@ -85,7 +85,8 @@ void RankMonitor::take(RankMessage message) {
     if (rest.starts_with(kStepEvent)) watch_.reached(std::atoll(rest.c_str() + kStepEvent.size()));
     on_event_(rest);
   } else if (message.word == "error") {
-    error(rank, static_cast<int>(take_number(rest)), rest);
+    const auto code = static_cast<int>(take_number(rest));
+    error(rank, code, unpacked_lines(rest));
   } else if (message.word == "unfit") {
     unfit_.insert(rest);
   } else if (message.word == "bye") {

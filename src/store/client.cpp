@@ -18,6 +18,7 @@
 #include "core/digest.hpp"
 #include "core/numbers.hpp"
 #include "core/spans.hpp"
+#include "core/stop_count.hpp"
 #include "lockstep/error.hpp"
 #include "store/http.hpp"
 #include "store/in_parallel.hpp"
@@ -32,6 +33,8 @@ constexpr std::uint64_t kMostParts = 9'000;              // of an object; the pr
 constexpr std::int64_t kSkew = 60;                       // seconds between two clocks that are worth mending
 constexpr std::chrono::milliseconds kTick{200};          // between two looks whether waiting should end
 constexpr int kMostMends = 3;                            // of a request, by another key or date
+// A process that has been asked to stop repeats a reading request no longer: it may be killed before an answer comes.
+constexpr std::chrono::seconds kPatienceOfAnEnd{5};
 
 struct Headers {
   curl_slist* list = nullptr;
@@ -74,6 +77,7 @@ struct Client::Request {
   std::string whole_digest = {};                    ///< of the object that is written, to be kept with it
   OnBytes on_bytes = {};
 
+  [[nodiscard]] bool only_reads() const { return kind == Kind::find || kind == Kind::list || kind == Kind::read; }
   [[nodiscard]] std::string verb() const {
     return kind == Kind::find || kind == Kind::read ? "read it"
            : kind == Kind::remove                   ? "remove it"
@@ -343,6 +347,8 @@ Client::Answer Client::send(const Request& request) const {
     if (Clock::now() + pause > start + patience_.in_all) refuse(request, answer);
     for (const auto end = Clock::now() + with_jitter(pause); Clock::now() < end;) {
       if (request.on_bytes) request.on_bytes();
+      const bool ends = request.only_reads() && stop_requests.requests() > 0;
+      if (ends && Clock::now() > start + kPatienceOfAnEnd) refuse(request, answer);
       std::this_thread::sleep_for(std::min<Clock::duration>(end - Clock::now(), kTick));
     }
     pause = std::min(2 * pause, patience_.longest_pause);

@@ -10,12 +10,9 @@ namespace lockstep::train {
 
 namespace {
 
-// A signal handler can only reach a global variable.
-StopCount received;
-
 void on_signal(int signal) {
-  received.add(signal);
-  if (received.requests() > 1) _exit(128 + signal);
+  stop_requests.add(signal);
+  if (stop_requests.requests() > 1) _exit(128 + signal);
 }
 
 void handle_all(void (*handler)(int)) {
@@ -28,7 +25,7 @@ void handle_all(void (*handler)(int)) {
 
 SignalGuard::SignalGuard(bool active, bool passed_on) : active_(active) {
   if (!active_) return;
-  received.reset(passed_on);
+  stop_requests.reset(passed_on);
   handle_all(on_signal);
 }
 
@@ -37,7 +34,7 @@ SignalGuard::~SignalGuard() {
 }
 
 bool SignalGuard::asked() const {
-  return active_ && received.requests() > 0;
+  return active_ && stop_requests.requests() > 0;
 }
 
 }  // namespace lockstep::train

@@ -233,6 +233,8 @@ TEST(ControlSocket, WordsAndNumbersAreTakenFromTheFront) {
   EXPECT_EQ(take_number(rest), 12);
   EXPECT_EQ(rest, "x y");
   EXPECT_EQ(one_line("a\nb"), "a b");
+  EXPECT_EQ(packed_lines("a\nb").find('\n'), std::string::npos);
+  EXPECT_EQ(unpacked_lines(packed_lines("a\nb")), "a\nb");
   EXPECT_FALSE(ControlSocket::connect("nonsense", 10ms).open());
 }
 

@@ -1,4 +1,5 @@
 """Shared by tests of `lockstep launch`: a small job, a running launch with its events, its processes."""
+import fcntl
 import json
 import os
 import pathlib
@@ -11,6 +12,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 from shared import OPEN_MPI, PATIENCE, wait_until  # noqa: E402,F401  pylint: disable=wrong-import-position,unused-import
 
 PROGRAM = os.environ["LOCKSTEP"]
+SMALL_PIPE = 4096  # bytes
 SMALL = ["data.train.digits.count=256", "data.validation.digits.count=64", "batch_size=32", "micro_batches=8", "threads=1",
          "learning_rate=0.002", "evaluate=never"]
 
@@ -37,7 +39,8 @@ class Launch:
     the words before them."""
 
     def __init__(self, directory, *words, job=None, steps=300, every=10, environment=None, prefix=(),
-                 program=PROGRAM, head=("launch", "--log", "json")):
+                 program=PROGRAM, head=("launch", "--log", "json"), piped=False):
+        """`piped`: what it prints goes through a small pipe, which the process `reader` empties."""
         self.directory = pathlib.Path(os.path.realpath(directory))
         if job is None:
             job = [*SMALL, f"steps={steps}", f"checkpoint={{every: {every} steps}}"]
@@ -45,10 +48,28 @@ class Launch:
         self.seen, self.rest = [], ""
         command = [*prefix, program, *head, *job, f"run_directory={self.directory}", *words]
         with open(f"{directory}.events", "w", encoding="utf-8") as printed:
+            self.reader, stdout = self._pipe_to(printed) if piped else (None, printed)
             self.process = subprocess.Popen(  # pylint: disable=consider-using-with
-                command, stdout=printed, stderr=self.log, stdin=subprocess.DEVNULL, start_new_session=True,
+                command, stdout=stdout, stderr=self.log, stdin=subprocess.DEVNULL, start_new_session=True,
                 env={**os.environ, **(environment or {})})
+            if piped:
+                stdout.close()
         self.printed = open(printed.name, encoding="utf-8")  # pylint: disable=consider-using-with
+
+    @staticmethod
+    def _pipe_to(file):
+        read, write = os.pipe()
+        fcntl.fcntl(write, fcntl.F_SETPIPE_SZ, SMALL_PIPE)
+        reader = subprocess.Popen(["cat"], stdin=read, stdout=file)  # pylint: disable=consider-using-with
+        os.close(read)
+        return reader, open(write, "wb")  # pylint: disable=consider-using-with
+
+    def wait(self, seconds=PATIENCE):
+        """Its exit code, once all that it has printed can be read."""
+        code = self.process.wait(seconds)
+        if self.reader:
+            self.reader.wait(seconds)
+        return code
 
     def events(self, name=None):
         """All events so far, or those with this name."""
@@ -115,7 +136,7 @@ class Launch:
         """Waits for the end, checks the exit code and that nothing is left behind; returns the last `end` event or
         None."""
         try:
-            found = self.process.wait(PATIENCE)
+            found = self.wait()
         except subprocess.TimeoutExpired as error:
             self.abandon()
             raise AssertionError(f"it does not end:\n{self.output()}") from error
@@ -135,6 +156,8 @@ class Launch:
                 os.kill(process, signal.SIGKILL)
             except ProcessLookupError:
                 pass
+        if self.reader:
+            self.reader.wait(PATIENCE)
         self.events()
         self.printed.close()
         self.log.close()

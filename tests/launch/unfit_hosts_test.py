@@ -98,6 +98,22 @@ class UnfitHosts(unittest.TestCase):
             self.stop(launch)
         self.assertEqual([event["ranks"] for event in launch.events("launch")], [1, 2])
 
+    def test_one_of_two_hosts_loses_the_run_directory(self):
+        """Ranks cannot know which of the two is wrong, not even the one that leads."""
+        with EmulatedHosts(3, connect_timeout=5) as hosts:
+            launch = self.launch(hosts, "--hosts", ",".join(f"{name}:1" for name in hosts.names[1:]), "--ask-again", "1",
+                                 steps=ENDLESS, every=20)
+            launch.wait_for_step(20)
+            self.hide(hosts, 1, "runs")
+            os.kill(launch.process_of_rank(0), signal.SIGKILL)
+            launch.wait_for_warning(f"host {hosts.names[1]} is left out, and tried again after 1 s: expected this launch's "
+                                    "launch.lock in the run directory, found none; mount the run directory there")
+            launch.wait_for_step(1, attempt=2)
+            self.reveal(hosts, 1, "runs")
+            launch.wait_for_step(1, attempt=3)
+            self.stop(launch)
+        self.assertEqual([event["ranks"] for event in launch.events("launch")], [2, 1, 2])
+
     def test_a_host_with_another_processor_is_left_out(self):
         with EmulatedHosts(2, connect_timeout=5) as hosts:
             agent = self.agent(hosts, "export ONEDNN_MAX_CPU_ISA=SSE41")

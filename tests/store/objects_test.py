@@ -15,6 +15,7 @@ import unittest
 sys.path[:0] = [str(pathlib.Path(__file__).resolve().parents[1] / name) for name in ("data", ".")]
 import make_data
 import s3_server
+from shared import PATIENCE, wait_until
 
 PROGRAM = os.environ["LOCKSTEP"]
 MODEL = {"image": "mlp: {hidden: [4]}", "tokens": "gpt: {layers: 1, heads: 1, width: 8}",
@@ -169,6 +170,19 @@ class Requests(Stored):
         self.server.http.failures[:] = [503, 0, "close", 0, 0, 500, 429]
         self.assertEqual(self.train("images: {path: s3://data/sets/images}"), expected)
         self.assertEqual(self.server.http.failures, [])
+
+    def test_a_stop_is_not_held_up_by_a_store_that_fails(self):
+        (self.folder / "job.yaml").write_text("job: {model: {mlp: {hidden: [4]}}, data: {train: {images: {path: "
+                                              "s3://data/sets/images}}}, batch_size: 8, epochs: 1, learning_rate: 0.001}\n")
+        self.server.http.failures[:] = [503] * 1000
+        with subprocess.Popen([PROGRAM, "train", "job.yaml"], cwd=self.folder, stdin=subprocess.DEVNULL, text=True,
+                              stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                              env={**self.environment, "LOCKSTEP_STORE_PATIENCE": "100000"}) as process:
+            wait_until(lambda: len(self.server.asked) > 2, "requests")
+            process.terminate()
+            said = process.communicate(timeout=PATIENCE)[1]
+        self.assertEqual(process.returncode, 1)
+        self.assertRegex(said, r"s3://data/sets/images: the object store has failed \d+ times, for \d+ s, to list it: 503")
 
 
 class Messages(Stored):
