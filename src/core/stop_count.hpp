@@ -55,7 +55,7 @@ class StopCount {
   std::atomic<std::int64_t> last_{0};  ///< SIGUSR1, in milliseconds
 };
 
-/// Those to this process while it trains. Global, for a signal handler.
-inline StopCount stop_requests;
+/// Whether this process has been asked to stop: what is outside is no longer waited for. Global, for signal handlers.
+inline std::atomic<bool> asked_to_stop{false};
 
 }  // namespace lockstep

@@ -20,6 +20,7 @@
 #include "core/numbers.hpp"
 #include "core/ran_time.hpp"
 #include "core/say.hpp"
+#include "core/stop_count.hpp"
 #include "core/unfit_hosts.hpp"
 #include "launch/processes.hpp"
 #include "launch/secrets.hpp"
@@ -216,6 +217,7 @@ void RankAgent::serve(const std::string& line) {
     period_ = static_cast<double>(take_number(rest)) / 1000;
   } else if (word == "stop") {
     stop_request_ = StopRequest::now;
+    asked_to_stop = true;
   } else if (word == "yield" && stop_request_ == StopRequest::none) {
     stop_request_ = StopRequest::after_checkpoint;
   } else if (word == "dump") {
@@ -237,6 +239,7 @@ void RankAgent::lose_supervisor() {
   drop_secrets(launch());
   alone_ = true;
   stop_request_ = StopRequest::now;
+  asked_to_stop = true;
   RanTime still;
   const double patience = std::max(limit_, kStepsOfPatience * static_cast<double>(median_milliseconds()) / 1000);
   for (std::uint64_t seen = progress(); still.seconds() <= patience;) {

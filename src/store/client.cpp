@@ -347,7 +347,7 @@ Client::Answer Client::send(const Request& request) const {
     if (Clock::now() + pause > start + patience_.in_all) refuse(request, answer);
     for (const auto end = Clock::now() + with_jitter(pause); Clock::now() < end;) {
       if (request.on_bytes) request.on_bytes();
-      const bool ends = request.only_reads() && stop_requests.requests() > 0;
+      const bool ends = asked_to_stop && request.only_reads();
       if (ends && Clock::now() > start + kPatienceOfAnEnd) refuse(request, answer);
       std::this_thread::sleep_for(std::min<Clock::duration>(end - Clock::now(), kTick));
     }

@@ -10,9 +10,13 @@ namespace lockstep::train {
 
 namespace {
 
+// A signal handler can only reach a global variable.
+StopCount received;
+
 void on_signal(int signal) {
-  stop_requests.add(signal);
-  if (stop_requests.requests() > 1) _exit(128 + signal);
+  asked_to_stop = true;
+  received.add(signal);
+  if (received.requests() > 1) _exit(128 + signal);
 }
 
 void handle_all(void (*handler)(int)) {
@@ -25,16 +29,18 @@ void handle_all(void (*handler)(int)) {
 
 SignalGuard::SignalGuard(bool active, bool passed_on) : active_(active) {
   if (!active_) return;
-  stop_requests.reset(passed_on);
+  received.reset(passed_on);
   handle_all(on_signal);
 }
 
 SignalGuard::~SignalGuard() {
-  if (active_) handle_all(SIG_DFL);
+  if (!active_) return;
+  handle_all(SIG_DFL);
+  asked_to_stop = false;
 }
 
 bool SignalGuard::asked() const {
-  return active_ && stop_requests.requests() > 0;
+  return active_ && received.requests() > 0;
 }
 
 }  // namespace lockstep::train

@@ -175,14 +175,14 @@ class Requests(Stored):
         (self.folder / "job.yaml").write_text("job: {model: {mlp: {hidden: [4]}}, data: {train: {images: {path: "
                                               "s3://data/sets/images}}}, batch_size: 8, epochs: 1, learning_rate: 0.001}\n")
         self.server.http.failures[:] = [503] * 1000
-        with subprocess.Popen([PROGRAM, "train", "job.yaml"], cwd=self.folder, stdin=subprocess.DEVNULL, text=True,
+        with subprocess.Popen([PROGRAM, "launch", "job.yaml", "--ranks", "1"], cwd=self.folder, stdin=subprocess.DEVNULL, text=True,
                               stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
                               env={**self.environment, "LOCKSTEP_STORE_PATIENCE": "100000"}) as process:
             wait_until(lambda: len(self.server.asked) > 2, "requests")
             process.terminate()
             said = process.communicate(timeout=PATIENCE)[1]
         self.assertEqual(process.returncode, 1)
-        self.assertRegex(said, r"s3://data/sets/images: the object store has failed \d+ times, for \d+ s, to list it: 503")
+        self.assertRegex(said, r"s3://data/sets/images: the object store has failed \d+ times, for \d+ s, to read it: 503")
 
 
 class Messages(Stored):
