@@ -21,7 +21,7 @@ namespace {
 struct LaunchArguments {
   JobArgument job;
   launch::LaunchOptions options;
-  std::string ranks, log = "people", end, keep, lock;
+  std::string ranks, log = "people", end, keep;
 };
 
 void check_options(const launch::LaunchOptions& options) {
@@ -35,7 +35,6 @@ void check_options(const launch::LaunchOptions& options) {
 int run_launch(LaunchArguments& arguments) {
   if (!arguments.end.empty()) return launch::end_launch(arguments.end);
   if (!arguments.keep.empty()) {
-    if (!arguments.lock.empty()) launch::require_sight(arguments.lock, arguments.keep);
     launch::keep_secrets(arguments.keep, launch::text_from_stdin());
     return 0;
   }
@@ -132,9 +131,8 @@ void add_launch(CLI::App& program, Action& run) {
   command->add_option("--log", arguments->log, "people (on stderr) or json (one line per event on stdout)")
       ->check(one_of({"people", "json"}))
       ->capture_default_str();
-  for (const auto& [name, value] : {std::pair("--end", &arguments->end), std::pair("--keep", &arguments->keep),
-                                    std::pair("--lock", &arguments->lock)}) {
-    command->add_option(name, *value, "")->group("");  // used by the supervisor on other hosts
+  for (const auto& [name, mark] : {std::pair("--end", &arguments->end), std::pair("--keep", &arguments->keep)}) {
+    command->add_option(name, *mark, "")->group("");  // used by the supervisor on other hosts
   }
   command->callback([&run, arguments] { run = [arguments] { return run_launch(*arguments); }; });
 }

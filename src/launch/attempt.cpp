@@ -27,11 +27,22 @@ constexpr milliseconds kMpirunPatience{1'500};  ///< time to clean up after itse
 constexpr milliseconds kKillPatience{10'000};
 constexpr double kEndPatience = 10;  ///< seconds that mpirun may still run after the last rank's bye
 
+constexpr milliseconds kWordsPatience{3'000};  ///< for what mpirun says of a rank that has died before it connected
+
 constexpr const char* kIllegalInstruction = "killed by signal 4 ";
+constexpr const char* kNotStarted = "ended with 127";  ///< by the loader; no command of lockstep does
 
 void blame_host(AttemptOutcome& outcome, const std::string& host) {
   outcome.code = static_cast<int>(ExitCode::unfit_host);
   outcome.unfit = {host};
+}
+
+/// mpirun fills the slots in the list's order.
+std::string host_of(int rank, const Hosts& hosts) {
+  for (const Host& host : hosts) {
+    if ((rank -= host.slots) < 0) return host.name;
+  }
+  return own_host_name();
 }
 
 std::string last_lines(const std::string& path, std::size_t count) {
@@ -81,6 +92,7 @@ AttemptOutcome Attempt::run(const std::function<Request()>& request, int wake) {
     auto outcome = look();
     if (!outcome) continue;
     const bool well = outcome->kind == AttemptOutcome::Kind::ended;
+    if (outcome->kind == AttemptOutcome::Kind::died && !ranks_.has_met_all()) (void)mpirun_.wait(kWordsPatience);
     end_processes(!well);
     if (outcome->kind == AttemptOutcome::Kind::died) explain_death(*outcome);
     outcome->step = ranks_.step();
@@ -133,6 +145,18 @@ std::optional<AttemptOutcome> Attempt::mpirun_ended() {
 void Attempt::explain_death(AttemptOutcome& outcome) const {
   const OpenMpiWords words = open_mpi_words_in(options_.folder + "/mpirun.log");
   std::string cause = words.death(outcome.rank);
+  // When a rank dies before it connects, mpirun kills the others, which are missed first.
+  const auto first = words.first_death();
+  if (first && !ranks_.has_met(first->rank)) {
+    outcome.rank = first->rank;
+    outcome.host = host_of(first->rank, options_.mpirun.hosts);
+    outcome.message = rank_text(outcome.rank, outcome.host) + " died";
+    cause = first->cause;
+  }
+  if (cause == kNotStarted) {
+    cause += ": the program cannot be started there:" + last_lines(options_.folder + "/mpirun.log", 8);
+    blame_host(outcome, outcome.host);
+  }
   if (cause.starts_with(kIllegalInstruction)) {
     cause += "; this host's processor lacks instructions that the program was built for";
     blame_host(outcome, outcome.host);

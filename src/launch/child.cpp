@@ -184,9 +184,13 @@ std::string content_of(int file) {
 
 }  // namespace
 
-BackgroundCommand::BackgroundCommand(const std::vector<std::string>& command, std::chrono::milliseconds patience)
+BackgroundCommand::BackgroundCommand(const std::vector<std::string>& command, std::chrono::milliseconds patience,
+                                     const std::string& input)
     : output_(memory_file("output")), errors_(memory_file("errors")), end_(Clock::now() + patience) {
-  child_.emplace(command, ChildOptions{fmt::format("/proc/self/fd/{}", output_), {}, errors_});
+  child_.emplace(
+      command,
+      ChildOptions{
+          .output = fmt::format("/proc/self/fd/{}", output_), .environment = {}, .errors = errors_, .input = input});
 }
 
 BackgroundCommand::~BackgroundCommand() {

@@ -69,7 +69,8 @@ struct CommandOutput {
 /// A command that runs in the background, with stdout and stderr kept apart.
 class BackgroundCommand {
  public:
-  BackgroundCommand(const std::vector<std::string>& command, std::chrono::milliseconds patience);
+  BackgroundCommand(const std::vector<std::string>& command, std::chrono::milliseconds patience,
+                    const std::string& input = {});
   BackgroundCommand(const BackgroundCommand&) = delete;
   BackgroundCommand& operator=(const BackgroundCommand&) = delete;
   ~BackgroundCommand();

@@ -37,7 +37,6 @@ class FaultJudge {
   void trained(const std::set<std::string>& hosts);
   /// `reported`: a rank has reported an error, with its code; else a process died or hung.
   [[nodiscard]] Verdict judge(const FailedAttempt& failed, bool reported);
-  [[nodiscard]] bool has_trained() const { return has_trained_; }
 
  private:
   bool has_trained_;

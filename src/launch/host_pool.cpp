@@ -23,13 +23,13 @@ constexpr double kLongestLeftOut = 3600;  ///< seconds, until a host that was le
 constexpr std::chrono::seconds kAloudPatience{10};
 constexpr milliseconds kScriptPoll{10};
 
-}  // namespace
-
 std::string shell_quoted(const std::string& text) {
   std::string result = "'";
   for (const char c : text) result += c == '\'' ? std::string("'\\''") : std::string(1, c);
   return result + "'";
 }
+
+}  // namespace
 
 HostPool::HostPool(PoolOptions options) : options_(std::move(options)) {
   if (options_.discover.empty()) {
@@ -49,6 +49,10 @@ bool HostPool::answered(const std::string& host) const {
 }
 
 std::vector<std::string> HostPool::agent_command(const std::string& host, const std::string& arguments) const {
+  return shell_command(host, shell_quoted(options_.program) + " " + arguments);
+}
+
+std::vector<std::string> HostPool::shell_command(const std::string& host, const std::string& line) const {
   std::vector<std::string> command;
   const auto add_words = [&](const std::string& text) {
     std::istringstream words(text);
@@ -57,15 +61,19 @@ std::vector<std::string> HostPool::agent_command(const std::string& host, const 
   add_words(options_.agent);
   command.push_back(host);
   add_words(options_.shell);
-  command.push_back(shell_quoted(options_.program) + " " + arguments);
+  command.push_back(line);
   return command;
 }
 
+std::string HostPool::question(const std::string& program) const {
+  std::string words = shell_quoted(program) + " version";
+  if (!options_.mark.empty()) words += fmt::format(" && {{ cat {} || :; }}", shell_quoted(options_.lock_file));
+  return words;
+}
+
 std::unique_ptr<BackgroundCommand> HostPool::ask_thoroughly(const std::string& host) const {
-  std::string arguments = "version";
-  if (!options_.mark.empty()) arguments += fmt::format(" && {{ cat {} || :; }}", shell_quoted(options_.lock_file));
-  auto command = agent_command(host, arguments);
-  if (is_local(host)) command = {"sh", "-c", shell_quoted(own_program()) + " " + arguments};
+  auto command = shell_command(host, question(options_.program));
+  if (is_local(host)) command = {"sh", "-c", question(own_program())};
   return std::make_unique<BackgroundCommand>(command, std::chrono::seconds(static_cast<int>(kAnswerSeconds)));
 }
 
@@ -242,6 +250,27 @@ std::map<std::string, int> HostPool::run_everywhere(const Hosts& hosts, const st
     questions_[host] = {nullptr, Clock::now(), nullptr, options_.ask_again_seconds};
   }
   return lost;
+}
+
+std::map<std::string, std::string> HostPool::unfit(
+    const Hosts& hosts, const std::string& arguments, milliseconds patience, const std::string& input,
+    const std::function<std::string(const std::string& host, int code)>& why_lost) const {
+  std::string line = shell_quoted(options_.program) + " " + arguments;
+  if (reference_) line += " && " + question(options_.program);
+  std::map<std::string, BackgroundCommand> asked;
+  for (const Host& host : hosts) {
+    if (!is_local(host.name)) asked.try_emplace(host.name, shell_command(host.name, line), patience, input);
+  }
+  std::map<std::string, std::string> unfit;
+  for (auto& [host, command] : asked) {
+    auto result = command.poll();
+    for (; !result; result = command.poll()) std::this_thread::sleep_for(kScriptPoll);
+    const std::string why = result->code != 0 ? why_lost(host, result->code)
+                            : reference_      ? why_unfit(parse_host_answer(result->output), *reference_)
+                                              : "";
+    if (!why.empty()) unfit.emplace(host, why);
+  }
+  return unfit;
 }
 
 std::vector<std::string> HostPool::take_problems() {

@@ -27,9 +27,6 @@ namespace lockstep::launch {
 /// The code of a command that did not end in time. Shells and ssh have greater ones for what they cannot start or
 /// reach.
 inline constexpr int kNoAnswer = 124;
-/// As one word of a shell's command.
-[[nodiscard]] std::string shell_quoted(const std::string& text);
-
 struct PoolOptions {
   std::function<Hosts()> list;  ///< reads a string or a file; if it throws, the list does not change
   std::string agent;            ///< command that runs another one on a host: "ssh"
@@ -60,6 +57,11 @@ class HostPool {
   /// their codes, or 124.
   std::map<std::string, int> run_everywhere(const Hosts& hosts, const std::string& arguments,
                                             std::chrono::milliseconds patience, const std::string& input = {});
+  /// The same for hosts that shall train, each of which is compared with those that have: which are unfit, and why.
+  /// `why_lost` says it of a code.
+  [[nodiscard]] std::map<std::string, std::string> unfit(
+      const Hosts& hosts, const std::string& arguments, std::chrono::milliseconds patience, const std::string& input,
+      const std::function<std::string(const std::string& host, int code)>& why_lost) const;
   /// Asks all hosts again, and waits for their answers as settle() does. Hosts that do not answer are lost.
   void ask_all_again(std::chrono::milliseconds patience);
   /// The host is to blame for a failure, as `why` says: it is not usable until it has been asked again, after
@@ -83,6 +85,9 @@ class HostPool {
   [[nodiscard]] bool answered(const std::string& host) const;
   [[nodiscard]] std::vector<std::string> agent_command(const std::string& host, const std::string& arguments) const;
   [[nodiscard]] Question ask(const std::string& host) const;
+  [[nodiscard]] std::vector<std::string> shell_command(const std::string& host, const std::string& line) const;
+  /// Words of a shell that print what parse_host_answer() reads.
+  [[nodiscard]] std::string question(const std::string& program) const;
   [[nodiscard]] std::unique_ptr<BackgroundCommand> ask_thoroughly(const std::string& host) const;
   void hear(const std::string& host, Question& question);
   void hear_reference();

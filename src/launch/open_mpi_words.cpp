@@ -82,6 +82,18 @@ std::string OpenMpiWords::death(int rank) const {
   return "";
 }
 
+std::optional<OpenMpiWords::Death> OpenMpiWords::first_death() const {
+  std::smatch found;
+  if (std::regex_search(blocks_, found, std::regex(R"(process rank (\d+) with PID)"))) {
+    const int rank = std::stoi(found.str(1));
+    return Death{rank, death(rank)};
+  }
+  if (std::regex_search(blocks_, found, std::regex(R"(Process name: \[\[[\d,]+\],(\d+)\]\s+Exit code:\s+(\d+))"))) {
+    return Death{std::stoi(found.str(1)), "ended with " + found.str(2)};
+  }
+  return std::nullopt;
+}
+
 std::string OpenMpiWords::host_without_program() const {
   const std::regex sentence(
       R"((?:find the specified executable|access\s+or execute an executable)[\s\S]{0,600}?Node:\s+(\S+))");

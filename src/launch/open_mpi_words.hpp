@@ -3,6 +3,7 @@
 // it cannot.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -17,6 +18,12 @@ class OpenMpiWords {
 
   /// How a rank ended, if Open MPI tells: "killed by signal 9 (Killed)". `rank` -1: the first that it names.
   [[nodiscard]] std::string death(int rank) const;
+  /// The rank that ended first, as far as Open MPI tells, and how: by a signal, or "ended with 127".
+  struct Death {
+    int rank;
+    std::string cause;
+  };
+  [[nodiscard]] std::optional<Death> first_death() const;
   /// The host on which mpirun could not start the program, or "".
   [[nodiscard]] std::string host_without_program() const;
   /// What went wrong first, in a few lines; empty: nothing is known.

@@ -20,11 +20,11 @@ constexpr double kDeathSettles = 0.1;  ///< seconds
 constexpr milliseconds kDumpPatience{1'000};
 constexpr std::string_view kStepEvent = R"({"event":"step","step":)";
 
+}  // namespace
+
 std::string rank_text(int rank, const std::string& host) {
   return host.empty() ? fmt::format("rank {}", rank) : fmt::format("rank {} (host {})", rank, host);
 }
-
-}  // namespace
 
 const char* name_of(AttemptOutcome::Kind kind) {
   switch (kind) {

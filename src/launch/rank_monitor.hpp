@@ -39,6 +39,8 @@ struct AttemptOutcome {
   std::set<std::string> reporting = {};  ///< after an error: the hosts whose ranks had it
   std::set<std::string> unfit = {};      ///< hosts that the ranks have found unfit
 };
+/// "rank 1 (host a)"
+[[nodiscard]] std::string rank_text(int rank, const std::string& host);
 [[nodiscard]] const char* name_of(AttemptOutcome::Kind kind);  ///< "death", "hang", ...
 
 enum class Request { none, yield, stop, kill };  ///< see control_socket.hpp; later values take precedence
@@ -67,6 +69,8 @@ class RankMonitor {
 
   /// An error or a death that a rank is to blame for; until settled(), another one may turn out to be its cause.
   [[nodiscard]] const std::optional<AttemptOutcome>& fault() const { return fault_; }
+  [[nodiscard]] bool has_met(int rank) const { return hosts_.contains(rank); }
+  [[nodiscard]] bool has_met_all() const { return static_cast<int>(hosts_.size()) == ranks_; }
   [[nodiscard]] bool settled() const { return fault_ && now() >= settled_at_; }
   /// A rank that hangs now. If there is one, asks all ranks for a dump and gives them a moment for it.
   [[nodiscard]] std::optional<AttemptOutcome> find_hang();

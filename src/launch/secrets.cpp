@@ -5,9 +5,7 @@
 #include <unistd.h>
 
 #include <array>
-#include <chrono>
 #include <cstdlib>
-#include <thread>
 
 #include "core/whole_file.hpp"
 #include "launch/processes.hpp"
@@ -19,8 +17,7 @@ namespace lockstep::launch {
 namespace {
 
 constexpr std::string_view kStoreVariables = "AWS_";
-constexpr std::chrono::milliseconds kSight{3'000};  // a network file system may show a new file late
-constexpr std::string_view kLast = "end";           // a connection that breaks leaves no half of a key
+constexpr std::string_view kLast = "end";  // a connection that breaks leaves no half of a key
 
 std::string file_of(const std::string& mark) {
   if (mark.empty() || mark.find('/') != std::string::npos) {
@@ -81,15 +78,6 @@ void keep_secrets(const std::string& mark, std::string_view text) {
   const mode_t mask = umask(077);
   write_whole_file(file, text);
   umask(mask);
-}
-
-void require_sight(const std::string& lock, const std::string& mark) {
-  const auto start = Clock::now();
-  while (read_whole_file(lock).value_or("").find(mark) == std::string::npos) {
-    if (Clock::now() - start > kSight)
-      throw Error(ExitCode::cannot_create, fmt::format("launch --keep: {} is not this launch's", lock));
-    std::this_thread::sleep_for(kSight / 10);
-  }
 }
 
 void take_secrets() {

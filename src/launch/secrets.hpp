@@ -26,9 +26,6 @@ inline constexpr const char* kSecretVariable = "LOCKSTEP_SUPERVISOR_SECRET";  //
 /// another version of lockstep has sent it.
 void keep_secrets(const std::string& mark, std::string_view text);
 
-/// Throws Error(cannot_create) unless this file of the run directory, launch.lock, has the launch's mark.
-void require_sight(const std::string& lock, const std::string& mark);
-
 /// Adds what is kept for this process's launch, if anything is, to its environment, which may have the token already.
 /// Call it while there is one thread.
 void take_secrets();

@@ -224,15 +224,14 @@ class Supervisor {
           "expected lockstep {}, with which this launch has begun, found another version; install that one there",
           version());
     }
-    if (code == static_cast<int>(ExitCode::cannot_create)) return why_unfit({}, {.launch = mark_});
     return fmt::format(
         "it has not taken the launch's secrets, which '{} {}' must pass on from stdin to '{} launch "
         "--keep', into /dev/shm",
         pool_options_.agent, host, pool_options_.program);
   }
 
-  // Every host must have this program, whatever has been installed there since the last attempt, and see the run
-  // directory. Returns false if one does not, or has not taken the secrets: it is left out then.
+  // Every host must have this program, whatever has been installed there since the last attempt, and what it had when
+  // it trained. Returns false if one does not, or has not taken the secrets: it is left out then.
   bool give_secrets() {
     Variables secrets = secret_variables(environ);
     secrets[kSecretVariable] = token_;
@@ -240,14 +239,12 @@ class Supervisor {
     for (const Host& host : hosts_) {
       if (!known.contains(host.name)) holders_.push_back(host);
     }
-    std::string keep = fmt::format("launch --keep {}", mark_);
-    // A run that has trained had its directory everywhere.
-    if (judge_.has_trained() && !pool_options_.lock_file.empty())
-      keep += fmt::format(" --lock {}", shell_quoted(pool_options_.lock_file));
-    const auto without = pool_.run_everywhere(hosts_, keep, kAnswerPatience, to_text(secrets));
-    for (const auto& [host, code] : without) pool_.leave_out(host, why_without_secrets(host, code));
+    const auto why = [this](const std::string& host, int code) { return why_without_secrets(host, code); };
+    const auto unfit =
+        pool_.unfit(hosts_, fmt::format("launch --keep {}", mark_), kAnswerPatience, to_text(secrets), why);
+    for (const auto& [host, reason] : unfit) pool_.leave_out(host, reason);
     warn_problems();
-    return without.empty();
+    return unfit.empty();
   }
 
   AttemptOutcome attempt() {

@@ -59,6 +59,18 @@ TEST(OpenMpiWords, ADeathIsNamed) {
   EXPECT_EQ(words.death(-1), "rank 1 was killed by signal 9 (Killed)");
   EXPECT_EQ(words.death(1), "killed by signal 9 (Killed)");
   EXPECT_EQ(words.death(0), "");
+  ASSERT_TRUE(words.first_death());
+  EXPECT_EQ(words.first_death()->rank, 1);
+  EXPECT_EQ(words.first_death()->cause, "killed by signal 9 (Killed)");
+}
+
+TEST(OpenMpiWords, AFirstRankThatEndedWithACodeIsNamed) {
+  OpenMpiWords words;
+  EXPECT_FALSE(words.first_death());
+  EXPECT_EQ(passed(words, kCode), "");
+  ASSERT_TRUE(words.first_death());
+  EXPECT_EQ(words.first_death()->rank, 0);
+  EXPECT_EQ(words.first_death()->cause, "ended with 75");
 }
 
 TEST(OpenMpiWords, ThatOthersHaveLostARankIsNoCause) {

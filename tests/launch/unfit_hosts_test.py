@@ -125,6 +125,44 @@ class UnfitHosts(unittest.TestCase):
             self.stop(launch)
         self.assertEqual(launch.attempts(), 1)
 
+    def test_a_host_on_which_the_program_cannot_run(self):
+        """It answers there, but as a rank it dies before it can say anything."""
+        ways = {"kill -ILL $$": "killed by signal 4 (Illegal instruction); this host's processor lacks instructions that the "
+                                "program was built for",
+                "echo libx.so: cannot open shared object file >&2; exit 127":
+                    "ended with 127: the program cannot be started there:"}
+        program, real, other = (self.folder / name for name in ("lockstep", "real", "other"))
+        for copy in (program, real):
+            shutil.copy(PROGRAM, copy)
+        for way, cause in ways.items():
+            other.write_text(f'#!/bin/sh\ncase "$*" in train*) {way};; *) exec {real} "$@";; esac\n', encoding="utf-8")
+            other.chmod(0o755)
+            with self.subTest(way=way), EmulatedHosts(2, connect_timeout=5) as hosts:
+                run(*hosts.prefix(1), "mount", "--bind", other, program)
+                launch = self.launch(hosts, "--hosts", hosts.slots(1), "--ask-again", "1", steps=ENDLESS, every=20,
+                                     program=str(program))
+                launch.wait_for_step(1, attempt=2)
+                launch.wait_for_warning(f"host {hosts.names[1]} is left out, and tried again after 1 s: rank 1 (host "
+                                        f"{hosts.names[1]}) died: {cause}")
+                self.stop(launch)
+
+    def test_the_host_of_most_ranks_gets_another_processor(self):
+        with EmulatedHosts(2, connect_timeout=5) as hosts:
+            other = self.folder / "other"
+            agent = self.agent(hosts, f"[ ! -e {other} ] || export ONEDNN_MAX_CPU_ISA=SSE41")
+            launch = self.launch(hosts, "--hosts", f"{hosts.names[0]}:1,{hosts.names[1]}:2", "--ask-again", "1", agent=agent,
+                                 steps=ENDLESS, every=20)
+            launch.wait_for_step(20)
+            other.touch()
+            os.kill(launch.process_of_rank(2), signal.SIGKILL)
+            launch.wait_for_warning(f"host {hosts.names[1]} is left out, and tried again after 1 s: expected the fingerprint "
+                                    "of the others, ")
+            launch.wait_for_step(1, attempt=2)
+            other.unlink()
+            launch.wait_for_step(1, attempt=3)
+            self.stop(launch)
+        self.assertEqual([event["ranks"] for event in launch.events("launch")], [3, 1, 3])
+
     def test_another_processor_from_the_start(self):
         with EmulatedHosts(3, connect_timeout=5) as hosts:
             agent = self.agent(hosts, "export ONEDNN_MAX_CPU_ISA=SSE41")
