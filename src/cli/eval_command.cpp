@@ -22,6 +22,7 @@
 #include "telemetry/tensorboard.hpp"
 #include "telemetry/text.hpp"
 #include "train/loaded_model.hpp"
+#include "train/not_finite.hpp"
 
 namespace lockstep::cli {
 
@@ -149,9 +150,11 @@ int evaluate(EvalArguments& arguments, Communicator& communicator, const JobFile
                            [&] { return arguments.job.load(registries); });
   if (arguments.details) require_rows(model);
   const auto opened = model.open_set(arguments.set);
-  std::vector<float> raw;
-  const EvaluationResult result = model.evaluate(*opened.set, *opened.replaced, arguments.details ? &raw : nullptr);
+  std::vector<float> raw, losses;
+  const EvaluationResult result =
+      model.evaluate(*opened.set, *opened.replaced, arguments.details ? &raw : nullptr, &losses);
   for (const auto& warning : result.warnings) say("warning: {}\n", warning);
+  train::require_finite(*opened.set, losses, "losses", model.saved().path);
   if (communicator.rank() != 0) return 0;
   const bool json = arguments.log == "json";
   (json ? print_eval_json : print_eval_text)(arguments, model.saved(), result, seconds_since(start));

@@ -7,6 +7,7 @@
 #include "comm/transport/work_together.hpp"
 #include "ensemble/combine.hpp"
 #include "ensemble/shares.hpp"
+#include "train/not_finite.hpp"
 
 namespace lockstep::cli {
 
@@ -44,6 +45,7 @@ std::vector<SamplePrediction> predict_on_ranks(train::LoadedModel& model, const 
       }
     }
   }
+  train::require_finite(set, all, "predictions", model.saved().path);
   return read_predictions(model, all, logits);
 }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <cstdio>
 #include <iostream>
@@ -137,7 +138,13 @@ void predict_text(train::LoadedModel& model, const PredictOptions& options) {
   };
   if (!options.json) fmt::print("{}", prompt);
   for (std::int64_t i = 0; i < options.tokens && !stop.stopped(); ++i) {
-    tokens.push_back(draw_token(next.scores(tokens), options.sampling, random));
+    const auto scores = next.scores(tokens);
+    if (!std::all_of(scores.begin(), scores.end(), [](float score) { return std::isfinite(score); })) {
+      throw Error(ExitCode::diverged, fmt::format("{}: expected a finite score for each token, found others for token "
+                                                  "{} behind the prompt; take another checkpoint",
+                                                  model.saved().path, i + 1));
+    }
+    tokens.push_back(draw_token(scores, options.sampling, random));
     const std::string piece = codec.decode_after(text, tokens.back());
     text += piece;
     show(stop.add(piece));

@@ -17,6 +17,7 @@
 #include "input/schema.hpp"
 #include "lockstep/error.hpp"
 #include "train/catalogue.hpp"
+#include "train/not_finite.hpp"
 
 namespace lockstep::ensemble {
 
@@ -289,6 +290,9 @@ std::vector<std::vector<float>> Members::predict(const std::vector<const DataSet
       const auto rows = std::span(all[share.member]).subspan(begin * width(), (end - begin) * width());
       communicator_.broadcast(std::as_writable_bytes(rows), rank, {"predictions", 0, timeout});
     }
+  }
+  for (std::size_t i = 0; i < some.size(); ++i) {
+    train::require_finite(*sets[i], all[i], "predictions", models_[some[i]]->saved().path);
   }
   return all;
 }

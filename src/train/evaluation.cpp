@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 #include <span>
 
@@ -215,6 +216,7 @@ std::optional<std::map<std::string, double>> Evaluation::run_unless_stopped(cons
     gather(rows, operation);
     add_up_whole_numbers(operation);
     keep_predictions(rows);
+    keep_losses(rows);
     sums = sums_of(rows);
     take_metrics_of_samples(rows, sums);
     sums.insert(sums.end(), whole_sums_.begin(), whole_sums_.end());
@@ -311,6 +313,11 @@ void Evaluation::keep_predictions(const std::vector<float>& rows) {
   }
 }
 
+void Evaluation::keep_losses(const std::vector<float>& rows) {
+  losses_.clear();
+  for (std::size_t s = 0; s < static_cast<std::size_t>(samples_); ++s) losses_.push_back(rows[s * columns()]);
+}
+
 std::vector<double> Evaluation::sums_of(const std::vector<float>& rows) const {
   std::vector<double> sums(columns(), 0.0);
   for (std::size_t at = 0; at < static_cast<std::size_t>(samples_) * columns(); at += columns()) {
@@ -342,6 +349,9 @@ std::map<std::string, double> Evaluation::metrics_of(std::span<const double> sum
     add_metric(node, sums.subspan(first, place.values + 1), metrics);
   }
   average_over_numbers(graph_, metrics);
+  if (std::isnan(metrics.at("loss"))) {  // what is predicted is of no class, but some metrics count it as one
+    for (auto& [name, value] : metrics) value = std::numeric_limits<double>::quiet_NaN();
+  }
   return metrics;
 }
 

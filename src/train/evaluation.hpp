@@ -56,6 +56,8 @@ class Evaluation {
                                                                   const comm::StopPoll& stop);
   /// Of a graph that keeps_output: what the last run() has predicted, sample after sample, on every rank.
   [[nodiscard]] const std::vector<float>& predictions() const { return predictions_; }
+  /// The loss of each sample in the last run(), on every rank; of a model that is cut, on the ranks of its last part.
+  [[nodiscard]] const std::vector<float>& losses() const { return losses_; }
 
   [[nodiscard]] data::LoaderCounters counters() const { return loader_.counters(); }
 
@@ -70,6 +72,7 @@ class Evaluation {
   void gather(std::vector<float>& rows, const Operation& operation) const;
   void add_up_whole_numbers(const Operation& operation);
   void keep_predictions(const std::vector<float>& rows);
+  void keep_losses(const std::vector<float>& rows);
   [[nodiscard]] std::vector<double> sums_of(const std::vector<float>& rows) const;
   /// Writes the value of each metric of all samples together over the sum of its first column.
   void take_metrics_of_samples(const std::vector<float>& rows, std::vector<double>& sums) const;
@@ -90,7 +93,7 @@ class Evaluation {
   std::size_t columns_ = 2;          ///< of a sample: loss, count, the metrics that are not whole numbers, and
                                      ///< what is predicted, if the graph keeps_output
   std::size_t predicted_ = 0;        ///< columns of that; the last ones
-  std::vector<float> predictions_;
+  std::vector<float> predictions_, losses_;
   std::vector<std::int64_t> whole_sums_;  ///< sums of whole numbers, which are the same in any order
   std::mutex whole_mutex_;                ///< guards whole_sums_: workers add micro-batches to it
   int micro_batches_;

@@ -226,7 +226,7 @@ EvaluationResult LoadedModel::evaluate(const std::string& set) {
 }
 
 EvaluationResult LoadedModel::evaluate(const DataSet& set, data::ReplacedSamples& replaced,
-                                       std::vector<float>* predictions) {
+                                       std::vector<float>* predictions, std::vector<float>* losses) {
   Graph graph = make_evaluation_graph(job_, data_, registries_);
   graph.keeps_output = predictions != nullptr;
   exec::WorkerPool pool(
@@ -238,6 +238,7 @@ EvaluationResult LoadedModel::evaluate(const DataSet& set, data::ReplacedSamples
   Evaluation evaluation(graph, set, data_.pipeline(set, false), communicator_, backend_->device(), pool, options);
   EvaluationResult result{.metrics = evaluation.run(values(), 0), .samples = set.size(), .warnings = warnings_};
   if (predictions != nullptr) *predictions = evaluation.predictions();
+  if (losses != nullptr) *losses = evaluation.losses();
   if (communicator_.rank() == 0) {
     for (auto& warning : input::warnings_of(set.info())) result.warnings.push_back(std::move(warning));
   }

@@ -78,9 +78,10 @@ class LoadedModel {
   [[nodiscard]] const std::vector<std::string>& warnings() const { return warnings_; }
 
   [[nodiscard]] EvaluationResult evaluate(const std::string& set);
-  /// `predictions`: raw ones, sample after sample, are written there; null: nowhere.
+  /// `predictions`, `losses`: raw ones, sample after sample, are written there; null: nowhere.
   [[nodiscard]] EvaluationResult evaluate(const DataSet& set, data::ReplacedSamples& replaced,
-                                          std::vector<float>* predictions = nullptr);
+                                          std::vector<float>* predictions = nullptr,
+                                          std::vector<float>* losses = nullptr);
 
   /// Opens a set of the job. Collective.
   [[nodiscard]] EvaluationSet open_set(const std::string& set);

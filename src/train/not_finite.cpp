@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "lockstep/error.hpp"
 #include "train/first_text.hpp"
 
 namespace lockstep::train {
@@ -35,6 +36,26 @@ std::string not_finite_on_any_rank(const optim::Model& model, Communicator& comm
                                    std::chrono::milliseconds timeout) {
   return first_text(communicator, {"finite parameters", 0, timeout},
                     [&] { return not_finite(model.parameters, model.states); });
+}
+
+void require_finite(const DataSet& set, std::span<const float> numbers, const char* what, const std::string& model) {
+  const auto samples = static_cast<std::size_t>(set.size());
+  const std::size_t width = samples == 0 ? 0 : numbers.size() / samples;
+  std::int64_t count = 0, first = 0;
+  float found = 0;
+  for (std::size_t id = 0; id < samples; ++id) {
+    const auto own = numbers.subspan(id * width, width);
+    const auto bad = std::find_if(own.begin(), own.end(), [](float value) { return !std::isfinite(value); });
+    if (bad == own.end() || ++count > 1) continue;
+    first = static_cast<std::int64_t>(id);
+    found = *bad;
+  }
+  if (count == 0) return;
+  throw Error(
+      ExitCode::diverged,
+      fmt::format("{}: expected finite {}, found {} for {} ({} of {} samples); look there for values far beyond "
+                  "those of the training set",
+                  model, what, std::isnan(found) ? "nan" : "an infinite one", set.name(first), count, samples));
 }
 
 }  // namespace lockstep::train

@@ -56,6 +56,9 @@ std::optional<bool> Validation::run(const exec::ModelValues& model, const Balanc
   progress.metrics = std::move(*metrics);
   auto shown = progress.metrics;
   const double loss = shown.extract("loss").mapped();
+  if (std::isnan(loss)) {
+    run_.warn("the validation loss is nan, so no metric is a number; `lockstep eval` names the first such sample");
+  }
   run_.emit(events::Evaluation{.step = progress.step, .set = "validation", .loss = loss, .metrics = std::move(shown)});
   if (job.early_stop) {
     const bool improved = note(job.early_stop->metric, job.early_stop->min_delta, progress, progress.stop_best);
