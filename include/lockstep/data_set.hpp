@@ -68,6 +68,15 @@ struct RowWindow {
   bool operator==(const RowWindow&) const = default;
 };
 
+/// Of windows of tokens: those that are hidden, and predicted.
+struct MaskedTokens {
+  double share = 0;         ///< 0: none; the next token is predicted
+  double span = 1;          ///< how many are hidden beside each other, on average
+  std::int64_t token = -1;  ///< that stands for them; -1: one more at the end of the vocabulary
+  /// Whether the vocabulary has one token more.
+  [[nodiscard]] bool adds_token() const { return share > 0 && token < 0; }
+};
+
 /// What indexing found out, before step 0.
 struct DataSetInfo {
   std::string format;  ///< "images in class folders", "IDX", "digits (synthetic)"
@@ -78,6 +87,7 @@ struct DataSetInfo {
   std::int64_t vocabulary = 0;             ///< token sets: number of distinct tokens; 0: not known
   std::vector<std::string> token_text;     ///< text split into characters: what each token stands for, by number
   std::string tokenizer;                   ///< byte-pair encoding: the text of its tokenizer.json; empty: none
+  MaskedTokens masked;                     ///< windows of tokens
   std::vector<Column> columns;             ///< tables: in the order of their elements
   RowWindow window;                        ///< tables
   std::vector<double> mean, stddev;        ///< if the source knows them, else empty: of images by channel, on the scale

@@ -174,7 +174,21 @@ data::Pipeline pipeline_of(const PreparedData& data, const std::vector<Feature>&
 }  // namespace
 
 data::Pipeline PreparedData::pipeline(const DataSet& set, bool training) const {
-  return pipeline_of(*this, set.info().features, training);
+  data::Pipeline made = pipeline_of(*this, set.info().features, training);
+  for (const Feature& found : made.outputs()) {
+    const auto expected = std::find_if(features.begin(), features.end(),
+                                       [&](const Feature& feature) { return feature.name == found.name; });
+    if (expected == features.end() || expected->spec == found.spec) continue;
+    const auto words = [](const Feature& feature) {
+      return fmt::format("{} {}", name_of(feature.spec.dtype), to_string(feature.spec.shape));
+    };
+    throw Error(ExitCode::data, fmt::format("{}: expected '{}' as {}, as the model reads it, found {}; {}",
+                                            set.info().source, found.name, words(*expected), words(found),
+                                            found.kind == Feature::Kind::image
+                                                ? "resize or crop all images to one size, under `prepare`"
+                                                : "give all sets the settings of the training set"));
+  }
+  return made;
 }
 
 void PreparedData::describe(const DataOptions& options, std::uint64_t stream_seed, const DataRegistries& known) {
@@ -243,6 +257,9 @@ PreparedData learn(const DataOptions& wanted, std::uint64_t seed, std::int64_t b
                             [&] { data = learn_here(wanted, seed, batch_size, own, options, *indexes); });
   data.sources = std::move(indexes);
   data.describe(wanted, seed, registries);
+  for (const auto& set : {data.validation, data.test}) {
+    if (set) (void)data.pipeline(*set, false);  // says what does not fit
+  }
   return data;
 }
 

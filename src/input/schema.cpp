@@ -109,6 +109,20 @@ data::ChannelStatistics parse_target(const Json& json, const std::string& name, 
   return statistics;
 }
 
+Json to_json(const MaskedTokens& masked) {
+  return {{"share", masked.share}, {"span", masked.span}, {"token", masked.token}};
+}
+
+MaskedTokens parse_masked(const Json& json, const DataSetInfo& info) {
+  const MaskedTokens masked{json.at("share").get<double>(), json.at("span").get<double>(),
+                            integer_of<std::int64_t>(json.at("token"))};
+  const bool fits = masked.share > 0 && masked.share <= 1 && masked.span >= 1 && masked.token >= -1;
+  if (!fits || masked.token >= info.vocabulary) {
+    throw Json::out_of_range::create(401, "masked tokens are not of the vocabulary", &json);
+  }
+  return masked;
+}
+
 DataSetInfo parse_info(const Json& json) {
   DataSetInfo info;
   json.at("format").get_to(info.format);
@@ -118,6 +132,7 @@ DataSetInfo parse_info(const Json& json) {
   info.vocabulary = integer_of<std::int64_t>(json.at("vocabulary"));
   json.at("token_text").get_to(info.token_text);
   info.tokenizer = json.value("tokenizer", "");
+  if (json.contains("masked")) info.masked = parse_masked(json.at("masked"), info);
   if (json.contains("columns")) {  // of tables only
     for (const auto& column : json.at("columns")) info.columns.push_back(parse_column(column));
   }
@@ -144,6 +159,7 @@ std::string Schema::text() const {
                {"digest", info.digest},
                {"sets", digests}};
   if (!info.tokenizer.empty()) json["tokenizer"] = info.tokenizer;
+  if (info.masked.share > 0) json["masked"] = to_json(info.masked);
   for (const Column& column : info.columns) json["columns"].push_back(to_json(column));
   if (info.window.rows > 0) json["window"] = to_json(info.window);
   for (const auto& [name, of] : targets) json["targets"][name] = {{"mean", of.mean}, {"std", of.stddev}};

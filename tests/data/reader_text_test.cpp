@@ -136,7 +136,11 @@ TEST(ReaderText, TheMaskOfTheTokenizer) {
   EXPECT_EQ(data::split(opened("[MASK]"), {0.5, "", 1}).train->info().vocabulary, vocabulary);
   DataSetInfo before = opened("[MASK]")->info();  // of a model that was trained with one more
   before.vocabulary = vocabulary + 1;
+  before.masked = {};  // by a version that did not note it
   EXPECT_EQ(opened("[MASK]", -1, &before)->info().vocabulary, vocabulary + 1);
+  const DataSetInfo train = opened("<|end|>", 256)->info();
+  EXPECT_GT(masks(*opened("<|end|>", -1, &train), 256), 200);
+  EXPECT_GT(masks(*opened("<|end|>", 97, &train), 256), 200);
   EXPECT_EQ(message_of(ExitCode::configuration, [&] { (void)opened("[MASK]", 300); }),
             folder / "a.txt: mask_token: expected one of the 257 tokens of the vocabulary, found 300");
 }

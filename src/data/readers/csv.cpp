@@ -244,7 +244,13 @@ struct MaskColumn {
 /// As the source says, or the training set has it.
 MaskColumn mask_of(const SourceOptions& source, const DataSetInfo* like) {
   for (const Feature& feature : like == nullptr ? std::vector<Feature>() : like->features) {
-    if (feature.kind == Feature::Kind::mask) return {feature.name, feature.classes};
+    if (feature.kind != Feature::Kind::mask) continue;
+    if (!source.mask.empty() && source.classes != feature.classes) {
+      throw Error(ExitCode::data, fmt::format("{}: classes: expected those of the training set's masks, in their "
+                                              "order, {}, found {}; name them alike",
+                                              describe(source.paths), join(feature.classes), join(source.classes)));
+    }
+    return {feature.name, feature.classes};
   }
   return {source.mask, source.mask.empty() ? std::vector<std::string>() : source.classes};
 }

@@ -381,8 +381,8 @@ Feature image_feature(const std::string& name, std::size_t index, const std::vec
   return {name, Feature::Kind::image, {DType::u8, {common.height, common.width, channels}}};
 }
 
-/// What is said of a training set whose masks have one class, or none, beside the value that does not count.
-std::string lone_class_text(const ImageCandidates& candidates, const std::vector<bool>& seen) {
+/// What is said of a set whose masks have one class, or none, beside the value that does not count.
+std::string lone_class_text(const ImageCandidates& candidates, const std::vector<bool>& seen, bool trains) {
   const auto& names = candidates.mask_classes;
   const MaskCode& code = candidates.mask_code;
   std::size_t lone = 0;
@@ -390,10 +390,9 @@ std::string lone_class_text(const ImageCandidates& candidates, const std::vector
   if (lone == names.size()) {
     return fmt::format("the masks hold {} only, which does not count; name another value as `ignored`", code.ignored());
   }
-  const std::string told = fmt::format(
-      "the masks hold {} and {} only, and {} does not count, so '{}' is all there is to "
-      "learn",
-      code.value_of(lone), code.ignored(), code.ignored(), names[lone]);
+  const std::string told =
+      fmt::format("the masks hold {} and {} only, and {} does not count, so '{}' is all there is{}",
+                  code.value_of(lone), code.ignored(), code.ignored(), names[lone], trains ? " to learn" : "");
   if (names.size() != 2) return told + "; name another value as `ignored`";
   std::int64_t values[2] = {code.value_of(lone), code.ignored()};
   if (lone == 1) std::swap(values[0], values[1]);
@@ -401,8 +400,9 @@ std::string lone_class_text(const ImageCandidates& candidates, const std::vector
                      values[1]);
 }
 
-/// Throws Error(data) where a training set's masks have one class only because a value is ignored, as those of 0 and
-/// 255 have. Warns of classes that never occur, where all masks were decoded.
+/// Throws Error(data) where masks have one class only because a value is ignored, as those of 0 and 255 have; in
+/// another set than the training set, which may be small, only where these are the values by default. Warns of classes
+/// that never occur, where all masks were decoded.
 void check_classes_of_masks(ImageCandidates& candidates, const std::vector<Finding>& findings,
                             const SourceOptions& source, const IndexOptions& options) {
   const auto& names = candidates.mask_classes;
@@ -416,8 +416,11 @@ void check_classes_of_masks(ImageCandidates& candidates, const std::vector<Findi
   for (std::size_t i = 0; i < names.size(); ++i) {
     if (!seen[i]) absent.push_back(names[i]);
   }
-  if (options.like == nullptr && names.size() > 1 && absent.size() + 1 >= names.size() && seen[kIgnoredPixel]) {
-    throw Error(ExitCode::data, fmt::format("{}: {}", describe(source.paths), lone_class_text(candidates, seen)));
+  const bool trains = options.like == nullptr;
+  const bool by_default = names.size() == 2 && !source.attributes.has("values") && !source.attributes.has("ignored");
+  if ((trains || by_default) && names.size() > 1 && absent.size() + 1 >= names.size() && seen[kIgnoredPixel]) {
+    throw Error(ExitCode::data,
+                fmt::format("{}: {}", describe(source.paths), lone_class_text(candidates, seen, trains)));
   }
   if (all && !absent.empty()) {
     candidates.warnings.push_back(fmt::format("masks: no pixel is of {} of {} classes: {}", absent.size(), names.size(),

@@ -87,6 +87,22 @@ std::vector<std::int32_t> encode_files(const TextTokenizer& tokenizer, const std
   return tokens;
 }
 
+/// The text of the source's own, or of the training set's; "": the text is split into characters or bytes.
+std::string tokenizer_of_text(const SourceOptions& source, const DataSetInfo* like) {
+  if (!source.tokenizer_file.empty()) {
+    std::string text = read_tokenizer_text(source.tokenizer_file);  // of its own digest, so never noted
+    require_tokenizer_like(like, text, describe(source.paths));
+    return text;
+  }
+  if (like == nullptr) return "";
+  if (like->tokenizer.empty() && !like->format.starts_with("text")) {
+    throw Error(ExitCode::data, fmt::format("{}: expected a training set of text, too, whose tokens are known, found "
+                                            "one of {}",
+                                            describe(source.paths), like->format));
+  }
+  return like->tokenizer;
+}
+
 template <class Token>
 std::shared_ptr<TokenSource> hold(std::vector<Token> tokens, ByteCounter counter) {
   return std::make_shared<HeldTokens<Token>>(std::move(tokens), std::move(counter));
@@ -102,12 +118,14 @@ DataSetInfo foresee_text(const SourceOptions& source) {
 }
 
 std::unique_ptr<DataSet> open_text(const SourceOptions& source, const IndexOptions& options) {
-  const bool bytes = source.tokenizer == Tokenizer::bytes;
+  const DataSetInfo* const like = options.like;
+  TokenWindows::Options windows = TokenWindows::options_of(source, like);
   const auto counter = make_byte_counter();
   DataSetInfo info;
-  info.format = bytes ? "text, bytes" : "text, characters";
-  if (!source.tokenizer_file.empty()) info.format = "text, byte pairs";
   info.source = describe(source.paths);
+  info.tokenizer = tokenizer_of_text(source, like);
+  const bool bytes = like == nullptr ? splits_bytes(source) : like->token_text.empty();
+  info.format = !info.tokenizer.empty() ? "text, byte pairs" : bytes ? "text, bytes" : "text, characters";
   std::vector<std::vector<std::byte>> files;
   for (const auto& path : source.paths) {
     if (options.notes != nullptr) options.notes->made_from_file(path);
@@ -115,13 +133,11 @@ std::unique_ptr<DataSet> open_text(const SourceOptions& source, const IndexOptio
   }
   std::vector<std::uint16_t> tokens;
   std::shared_ptr<TokenSource> held;
-  TokenWindows::Options windows = TokenWindows::options_of(source);
-  if (!source.tokenizer_file.empty()) {
-    info.tokenizer = read_tokenizer_text(source.tokenizer_file);  // of its own digest, so never noted
-    require_tokenizer_like(options.like, info.tokenizer, info.source);
-    const auto tokenizer = parse_tokenizer(info.tokenizer, source.tokenizer_file);
+  if (!info.tokenizer.empty()) {
+    const bool is_own = !source.tokenizer_file.empty();
+    const auto tokenizer = parse_tokenizer(info.tokenizer, is_own ? source.tokenizer_file : like->source);
     info.vocabulary = tokenizer->vocabulary();
-    windows = TokenWindows::options_of(source, *tokenizer, options.like);
+    windows = TokenWindows::options_of(source, *tokenizer, like);
     held = hold(encode_files(*tokenizer, files, source.paths), counter);
   } else if (bytes) {
     info.vocabulary = kByteTokens;
@@ -133,10 +149,9 @@ std::unique_ptr<DataSet> open_text(const SourceOptions& source, const IndexOptio
     for (std::size_t i = 0; i < files.size(); ++i) {
       parts.push_back(from_utf8(text_of_file(files[i]), source.paths[i]));
     }
-    info.token_text =
-        options.like != nullptr ? options.like->token_text : read_texts(noted(options.notes, "vocabulary", [&] {
-          return write_texts(distinct_characters(parts, info.source));
-        }));
+    info.token_text = like != nullptr ? like->token_text : read_texts(noted(options.notes, "vocabulary", [&] {
+      return write_texts(distinct_characters(parts, info.source));
+    }));
     info.vocabulary = static_cast<std::int64_t>(info.token_text.size());
     tokens = encode(parts, source.paths, info.token_text);
   }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/digest.hpp"
+#include "data/readers/common.hpp"
 #include "data/readers/prepare.hpp"
 #include "lockstep/error.hpp"
 #include "lockstep/random.hpp"
@@ -24,27 +25,41 @@ TokenWindows::TokenWindows(std::shared_ptr<const TokenSource> source, DataSetInf
     throw Error(ExitCode::data, fmt::format("{}: {} tokens; one window of context {} takes {}", info_.source, tokens(),
                                             context, context + 1));
   }
-  if (options_.masked > 0 && info_.vocabulary < 1) {
+  if (options_.masked.share > 0 && info_.vocabulary < 1) {
     throw Error(ExitCode::configuration,
                 fmt::format("{}: masked: expected tokens of which all were seen when the set was indexed, found a set "
                             "that is too large for that; leave masked out, or take a smaller set",
                             info_.source));
   }
-  if (options_.masked > 0 && options_.mask_token >= info_.vocabulary) {
+  if (options_.masked.share > 0 && options_.masked.token >= info_.vocabulary) {
     throw Error(ExitCode::configuration,
                 fmt::format("{}: mask_token: expected one of the {} tokens of the vocabulary, found {}", info_.source,
-                            info_.vocabulary, options_.mask_token));
+                            info_.vocabulary, options_.masked.token));
   }
   describe(options_, info_);
 }
 
+TokenWindows::Options TokenWindows::options_of(const SourceOptions& source, const DataSetInfo* like) {
+  const std::int64_t token = source.attributes.has("mask_token") ? source.attributes.integer("mask_token") : -1;
+  Options options{source.context, {source.masked, source.masked_span, token}};
+  if (like == nullptr) return options;
+  const auto& features = like->features;
+  if (features.size() != 2 || features[0].name != "tokens" || features[1].name != "target") {
+    throw Error(ExitCode::data, fmt::format("{}: expected a training set of windows of tokens, too, found one of {}",
+                                            data::describe(source.paths), like->format));
+  }
+  options.context = features[0].spec.shape[0];
+  if (like->masked.share > 0) options.masked.token = like->masked.token;
+  return options;
+}
+
 TokenWindows::Options TokenWindows::options_of(const SourceOptions& source, const TextTokenizer& tokenizer,
                                                const DataSetInfo* like) {
-  Options options = options_of(source);
+  Options options = options_of(source, like);
   const bool was_added = like != nullptr && like->vocabulary > tokenizer.vocabulary();
-  if (options.mask_token >= 0 || was_added) return options;
+  if (options.masked.token >= 0 || was_added) return options;
   for (const char* const text : {"[MASK]", "<mask>"}) {
-    if (const auto token = tokenizer.added_token(text)) options.mask_token = *token;
+    if (const auto token = tokenizer.added_token(text)) options.masked.token = *token;
   }
   return options;
 }
@@ -52,7 +67,8 @@ TokenWindows::Options TokenWindows::options_of(const SourceOptions& source, cons
 void TokenWindows::describe(const Options& options, DataSetInfo& info) {
   const TensorSpec spec{DType::i32, {options.context}};
   info.features = {{"tokens", Feature::Kind::tokens, spec}, {"target", Feature::Kind::tokens, spec}};
-  if (options.adds_mask() && info.vocabulary > 0) ++info.vocabulary;
+  if (options.masked.share > 0) info.masked = options.masked;
+  if (options.masked.adds_token() && info.vocabulary > 0) ++info.vocabulary;
 }
 
 void TokenWindows::read_variant(std::int64_t id, std::uint64_t variant, Sample& out) const {
@@ -76,20 +92,21 @@ void TokenWindows::read_variant(std::int64_t id, std::uint64_t variant, Sample& 
     std::copy(run.begin() + 1, run.end(), target_out.begin() + done);
     done += count;
   }
-  if (options_.masked > 0) hide(id, variant, tokens_out, target_out);
+  if (options_.masked.share > 0) hide(id, variant, tokens_out, target_out);
 }
 
 void TokenWindows::hide(std::int64_t id, std::uint64_t variant, std::span<std::int32_t> tokens,
                         std::span<std::int32_t> target) const {
   static constexpr std::uint64_t kStream = hash_name("masked tokens");
   RandomStream random(mix(variant, kStream), static_cast<std::uint64_t>(id));
-  const bool last = options_.adds_mask();
-  const auto mask = static_cast<std::int32_t>(last ? info_.vocabulary - 1 : options_.mask_token);
+  const MaskedTokens& masked = options_.masked;
+  const bool last = masked.adds_token();
+  const auto mask = static_cast<std::int32_t>(last ? info_.vocabulary - 1 : masked.token);
   const auto others = static_cast<std::uint32_t>(last ? info_.vocabulary - 1 : info_.vocabulary);
   const std::size_t always = random.below(static_cast<std::uint32_t>(tokens.size()));
   // A chain whose share of chosen tokens is `masked`: after a chosen one the span goes on, or another begins.
-  const double goes_on = 1 - 1 / options_.masked_span;
-  const double begins = options_.masked * (1 - goes_on) / (1 - options_.masked * goes_on);
+  const double goes_on = 1 - 1 / masked.span;
+  const double begins = masked.share * (1 - goes_on) / (1 - masked.share * goes_on);
   bool chosen = false;
   float how = 0;
   for (std::size_t i = 0; i < tokens.size(); ++i) {
@@ -97,7 +114,7 @@ void TokenWindows::hide(std::int64_t id, std::uint64_t variant, std::span<std::i
     const float drawn = random.unit();
     const auto other = static_cast<std::int32_t>(random.below(others));
     const bool same_span = chosen && chance < goes_on;
-    const double limit = i == 0 ? options_.masked : chosen ? goes_on + (1 - goes_on) * begins : begins;
+    const double limit = i == 0 ? masked.share : chosen ? goes_on + (1 - goes_on) * begins : begins;
     if (!same_span) how = drawn;
     chosen = i == always || chance < limit;
     target[i] = chosen ? tokens[i] : kNotMasked;
@@ -108,7 +125,7 @@ void TokenWindows::hide(std::int64_t id, std::uint64_t variant, std::span<std::i
 std::unique_ptr<DataSet> TokenWindows::part(std::int64_t first, std::int64_t last) const {
   DataSetInfo info = info_;
   info.digest = sha256(fmt::format("{} tokens {} to {}", info_.digest, first, last));
-  if (options_.adds_mask()) --info.vocabulary;
+  if (options_.masked.adds_token()) --info.vocabulary;
   return std::make_unique<TokenWindows>(source_, std::move(info), options_, begin_ + first, begin_ + last);
 }
 

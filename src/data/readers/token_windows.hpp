@@ -37,15 +37,10 @@ class TokenWindows : public DataSet {
  public:
   struct Options {
     std::int64_t context = 0;
-    double masked = 0;             ///< 0: the next token is the target
-    double masked_span = 1;        ///< tokens, on average
-    std::int64_t mask_token = -1;  ///< -1: one more at the end of the vocabulary
-    [[nodiscard]] bool adds_mask() const { return masked > 0 && mask_token < 0; }
+    MaskedTokens masked;
   };
-  [[nodiscard]] static Options options_of(const SourceOptions& source) {
-    return {source.context, source.masked, source.masked_span,
-            source.attributes.has("mask_token") ? source.attributes.integer("mask_token") : -1};
-  }
+  /// Of the training set's (`like`), if there is one. Throws Error(data) if that has no such windows.
+  [[nodiscard]] static Options options_of(const SourceOptions& source, const DataSetInfo* like = nullptr);
   /// With the tokenizer's own mask, unless the source names one, or the model was trained with one more token.
   [[nodiscard]] static Options options_of(const SourceOptions& source, const TextTokenizer& tokenizer,
                                           const DataSetInfo* like);

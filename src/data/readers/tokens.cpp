@@ -228,7 +228,7 @@ std::unique_ptr<DataSet> open_tokens(const SourceOptions& source, const IndexOpt
   DataSetInfo info;
   info.source = describe(source.paths);
   info.tokenizer = tokenizer_of(source.paths);
-  TokenWindows::Options windows = TokenWindows::options_of(source);
+  TokenWindows::Options windows = TokenWindows::options_of(source, options.like);
   if (!info.tokenizer.empty()) {
     if (options.notes != nullptr) options.notes->made_from_file(tokenizer_beside(source.paths.front()));
     const auto tokenizer = parse_tokenizer(info.tokenizer, tokenizer_beside(source.paths.front()));
@@ -246,9 +246,9 @@ std::unique_ptr<DataSet> open_tokens(const SourceOptions& source, const IndexOpt
   info.digest = reader.text(reader.rest().size());
   info.content_in_digest = is_small(*files);
   if (options.like != nullptr) {
-    info.vocabulary = options.like->vocabulary - (windows.adds_mask() ? 1 : 0);  // without the mask
+    info.vocabulary = options.like->vocabulary - (windows.masked.adds_token() ? 1 : 0);  // without the mask
   } else if (info.tokenizer.empty()) {
-    info.vocabulary = info.content_in_digest ? std::max(most, windows.mask_token) + 1 : 0;
+    info.vocabulary = info.content_in_digest ? std::max(most, windows.masked.token) + 1 : 0;
   }
   if (info.vocabulary > 0 && most >= info.vocabulary) {
     throw Error(ExitCode::data, fmt::format("{}: token {}; the {}'s are below {}", info.source, most,
