@@ -16,6 +16,7 @@
 #include "cli/validators.hpp"
 #include "config/config.hpp"
 #include "core/errno_code.hpp"
+#include "core/few.hpp"
 #include "core/whole_file.hpp"
 #include "data/soft_labels.hpp"
 #include "ensemble/soup.hpp"
@@ -135,6 +136,12 @@ int write_student(const DistillArguments& arguments, ensemble::Members& members,
   const JobFile plain = student_of(arguments, catalogue, {});
   const auto data =
       input::learn(plain.data, plain.seed, plain.batch_size, registries, {}, {.communicator = &communicator});
+  const auto &classes = members.first().data().class_names, &found = data.train->info().class_names;
+  if (found != classes) {
+    throw Error(ExitCode::configuration,
+                fmt::format("{}: expected the classes that the members predict, {}, found {}",
+                            plain.data.train.place.text(), few_of(classes, 10), few_of(found, 10)));
+  }
   const auto tables = members.tables(members.predict(*data.train));
   if (communicator.rank() != 0) return 0;
   const auto table = ensemble::weighted(tables, ensemble::equal_weights(tables.size()));

@@ -1,8 +1,11 @@
 """Small sets for every reader that has files, of the same rows, and what may become of them."""
 import dataclasses
+import os
+import pathlib
 import random
 import shutil
 import struct
+import subprocess
 import zlib
 from collections.abc import Callable
 
@@ -37,12 +40,12 @@ def level_of(row):
     return int(abs(float(row[0])) * 60) % 256
 
 
-def png(level):
+def png(level, width=4):
     def chunk(kind, data):
         return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
-    rows = zlib.compress(b"".join(b"\0" + bytes([level] * 4) for _ in range(4)))
-    return (b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", 4, 4, 8, 0, 0, 0, 0)) + chunk(b"IDAT", rows) +
-            chunk(b"IEND", b""))
+    rows = zlib.compress(b"".join(b"\0" + bytes([level] * width) for _ in range(4)))
+    header = struct.pack(">IIBBBBB", width, 4, 8, 0, 0, 0, 0)
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", rows) + chunk(b"IEND", b"")
 
 
 def images(path, rows, rename=lambda name: name):
@@ -74,6 +77,23 @@ def cifar(path, rows):
                               for row in rows))
 
 
+def packed(path, rows):
+    folder = path.with_name("to-pack")
+    images(folder, rows)
+    path.unlink(missing_ok=True)
+    subprocess.run([os.environ["LOCKSTEP"], "data", "pack", "images=to-pack", path.name], cwd=path.parent, check=True,
+                   capture_output=True)
+
+
+def libsvm(path, rows):
+    path.write_text("".join(f"{row[0]} 1:{row[1]} 2:{row[2]}\n" for row in rows))
+
+
+def drawn(_path, _rows):
+    """Digits are in no file."""
+
+
+PLUGIN = pathlib.Path(os.environ["LOCKSTEP_BUILD"], "plugins/libpendulum.so")  # has the reader `libsvm`
 MLP = {"model": {"mlp": {"hidden": [8]}}}
 CLASSES = {**MLP, "metrics": ["accuracy"]}
 GPT = {"model": {"gpt": {"layers": 1, "heads": 2, "width": 8}}}
@@ -91,6 +111,8 @@ class Reader:
     classes: bool = True  # each sample has one
     names_classes: bool = True  # in the data
     predicts: bool = True  # from what `write` writes
+    words: Callable = lambda rows: ()  # of the command line, that rows are chosen by
+    indexed: bool = True  # in the cache
 
 
 READERS = [
@@ -108,4 +130,11 @@ READERS = [
     Reader("text", {"text": {"path": "data", "context": 16}}, text, GPT, classes=False, predicts=False),
     Reader("tokens", {"tokens": {"path": "data", "context": 16}}, tokens, {"model": {"gpt": {**GPT["model"]["gpt"],
            "vocabulary": 256}}}, classes=False, predicts=False),
+    Reader("packed", {"packed": "data.pack"}, packed, CLASSES, "data.pack", predicts=False),
+    Reader("digits", {"digits": {"count": len(ROWS)}}, drawn, CLASSES, classes=False, predicts=False, indexed=False,
+           words=lambda rows: (f"data.train.digits.count={len(rows)}",)),
 ]
+if PLUGIN.exists():  # not with sanitizers
+    READERS.append(Reader("libsvm", {"libsvm": {"path": "data", "features": 2}}, libsvm, {
+        "plugins": str(PLUGIN), "model": {"layers": [{"linear": {"features": 8}}, "relu", {"linear": {"features": 1}}]},
+        "loss": "mean_squared_error", "metrics": ["mae"]}, classes=False, indexed=False))

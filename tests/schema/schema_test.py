@@ -25,7 +25,7 @@ CHANGES = {"appended": ROWS + ROWS[:1], "removed": ROWS[:-1], "shuffled": ROWS[6
 class Folder(unittest.TestCase):
     def setUp(self):
         self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
-        self.environment = {**os.environ, "LOCKSTEP_CACHE": str(self.folder / "cache")}
+        self.environment = {**os.environ, "LOCKSTEP_CACHE": str(self.folder / "cache"), "LOCKSTEP_PLUGINS": "always"}
 
     def lockstep(self, *words, code=0):
         done = subprocess.run([PROGRAM, *words], cwd=self.folder, env=self.environment, capture_output=True, text=True,
@@ -47,6 +47,8 @@ class Folder(unittest.TestCase):
 class ChangedData(Folder):
     def test_every_reader_refuses(self):
         for reader in READERS:
+            if reader.words(ROWS):  # it has no files
+                continue
             with self.subTest(reader.name):
                 path = self.folder / reader.path
                 reader.write(path, ROWS)

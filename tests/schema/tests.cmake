@@ -1,2 +1,3 @@
 lockstep_script_test(schema.schema COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/schema_test.py)
 lockstep_script_test(schema.changes COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/changes_test.py)
+lockstep_script_test(schema.sets COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/sets_test.py)

@@ -1,0 +1,175 @@
+#!/usr/bin/env python3
+"""Validation and test sets whose settings are not those of the training set, and samples of which a model predicts
+nothing: read as training read its own, or refused."""
+import json
+import os
+import pathlib
+import struct
+import subprocess
+import sys
+import unittest
+
+HERE = pathlib.Path(__file__).resolve()
+sys.path[:0] = [str(HERE.parent), str(HERE.parents[1])]
+import readers  # noqa: E402  pylint: disable=wrong-import-position
+from readers import CLASSES, GPT, READERS, ROWS, table  # noqa: E402  pylint: disable=wrong-import-position
+from schema_test import PROGRAM, Folder  # noqa: E402  pylint: disable=wrong-import-position
+from shared import PATIENCE  # noqa: E402  pylint: disable=wrong-import-position
+
+MASKED = {"masked": "masked: 0.2"}
+BERT = {"model": {"bert": {"layers": 1, "heads": 2, "width": 8}}, "loss": {"cross_entropy": {"ignored_index": -100}}}
+
+
+class OtherSettings(Folder):
+    def test_windows_are_those_of_the_training_set(self):
+        readers.text(self.folder / "data", ROWS)
+        for name, settings, job, others in (
+                ("characters", {}, GPT, ("context: 8", "context: 32", "tokenizer: bytes")),
+                ("bytes", {"tokenizer": "bytes"}, GPT, ("context: 32", "tokenizer: characters")),
+                ("masked", {"masked": 0.2, "mask_token": 5}, BERT, ("context: 8", "mask_token: 4"))):
+            self.train({"text": {"path": "data", "context": 16, **settings}}, job, name)
+            expected = self.of_all(name, settings)
+            for other in ("", *others):
+                words = f"data.test.text={{{', '.join(filter(None, ('path: data', MASKED.get(name), other)))}}}"
+                with self.subTest(name, other=other):
+                    self.assertEqual(self.eval(name, "--set", "test", words), expected)
+
+    def of_all(self, run, settings):
+        """The training set's windows of the whole file, as its own settings have them."""
+        words = ", ".join(f"{key}: {value}" for key, value in {"path": "data", "context": 16, **settings}.items())
+        found = self.eval(run, "--set", "test", f"data.test.text={{{words}}}")
+        self.assertEqual(found[0], (len((self.folder / "data").read_text()) - 1) // 16)
+        return found
+
+    def test_bare_numbers(self):
+        readers.tokens(self.folder / "data", ROWS)
+        job = {"model": {"gpt": {**GPT["model"]["gpt"], "vocabulary": 256}}}
+        self.train({"tokens": {"path": "data", "context": 16}}, job, "run")
+        expected = self.eval("run", "--set", "test", "data.test.tokens={path: data, context: 16}")
+        for context in (8, 64):
+            self.assertEqual(self.eval("run", "--set", "test", f"data.test.tokens={{path: data, context: {context}}}"),
+                             expected)
+        self.assertIn("data: expected a training set of text, too, whose tokens are known, found one of tokens of 16 "
+                      "bits\n", self.lockstep("eval", "run", "--set", "test", "data.test.text={path: data}", code=65))
+        table(self.folder / "rows", ROWS)
+        self.assertIn("data: expected a training set of windows of tokens, too, found one of table", self.refused(
+            {"table": {"path": "rows", "target": "label"}}, CLASSES, {"tokens": {"path": "data", "context": 16}}, 65))
+
+    def refused(self, source, job, validation, code, **data):
+        whole = {"name": "x", "run_directory": "x", "batch_size": 8, "steps": 10, **job,
+                 "data": {"train": source, "validation": validation, **data}}
+        (self.folder / "x.yaml").write_text(json.dumps({"job": whole}))
+        said = self.lockstep("check", "x.yaml", code=code)
+        self.assertEqual(self.lockstep("train", "x.yaml", code=code), said)
+        return said
+
+    def test_images_of_another_size(self):
+        for name in ("data", "wide"):
+            readers.images(self.folder / name, ROWS)
+        for path in (self.folder / "wide").glob("*/*.png"):
+            path.write_bytes(readers.png(8, width=6))
+        said = ("lockstep: wide: expected 'image' as f32 [4, 4, 1], as the model reads it, found f32 [4, 6, 1]; resize "
+                "or crop all images to one size, under `prepare`\n")
+        self.assertEqual(self.refused({"images": "data"}, CLASSES, {"images": "wide"}, 65), said)
+        self.train({"images": "data"}, CLASSES, "run")
+        self.assertEqual(self.lockstep("eval", "run", "--set", "test", "data.test.images=wide", code=65), said)
+        # Of the training set itself, where only augmentation makes images of another size.
+        self.assertIn("data: expected 'image' as f32 [2, 2, 1], as the model reads it, found f32 [4, 4, 1]; resize",
+                      self.refused({"images": "data"}, CLASSES, {"fraction": 0.25}, 65,
+                                   augment=[{"resized_crop": {"size": 2}}]))
+
+    def test_masks(self):
+        readers.image_table(self.folder / "levels.csv", ROWS)
+        for name, level in (("ones", 1), ("black", 255)):
+            lines = ["image,mask"]
+            for i, row in enumerate(ROWS[:40]):
+                (self.folder / f"{name}{i}.png").write_bytes(readers.png(level if row[4] == "yes" else 0))
+                lines.append(f"level{readers.level_of(row)}.png,{name}{i}.png")
+            (self.folder / f"{name}.csv").write_text("\n".join(lines) + "\n")
+        job = {"model": {"layers": [{"conv": {"filters": 2, "kernel": 1}}]}, "metrics": ["mean_iou"],
+               "loss": {"cross_entropy": {}, "target": "mask"}}
+        source = {"path": "ones.csv", "mask": "mask", "classes": ["ground", "thing"]}
+        self.train({"csv": source}, job, "run")
+
+        def test_set(path, classes="ground, thing", more=""):
+            return "--set", "test", f"data.test.csv={{path: {path}.csv, mask: mask, classes: [{classes}]{more}}}"
+        expected = self.eval("run", *test_set("ones"))
+        self.assertEqual(self.eval("run", *test_set("black", more=", values: [0, 255]")), expected)
+        self.assertIn("black.csv: the masks hold 0 and 255 only, and 255 does not count, so 'ground' is all there is; "
+                      "if 255 is 'thing', add `values: [0, 255]`\n",
+                      self.lockstep("eval", "run", *test_set("black"), code=65))
+        self.assertIn("ones.csv: classes: expected those of the training set's masks, in their order, ground, thing, "
+                      "found thing, ground; name them alike\n",
+                      self.lockstep("eval", "run", *test_set("ones", "thing, ground"), code=65))
+
+    def test_targets_of_another_name(self):
+        table(self.folder / "data", ROWS)
+        job = {"model": {"mlp": {"hidden": [8]}}, "loss": "mean_squared_error"}
+        self.train({"table": {"path": "data", "target": "a", "features": ["b", "c"]}}, job, "run")
+        done = subprocess.run(
+            [PROGRAM, "eval", "run", "--set", "test", "data.test.table={path: data, target: b}"], cwd=self.folder,
+            env=self.environment, capture_output=True, text=True, timeout=PATIENCE, check=True)
+        self.assertEqual(done.stderr, "warning: the target is b, that of the training set a\n")
+
+
+class NoNumbers(Folder):
+    """A prediction that is NaN is of no class; what counts classes would take it for one."""
+
+    def setUp(self):
+        super().setUp()
+        table(self.folder / "data", ROWS)
+        table(self.folder / "huge", [*ROWS[:5], ["3e38", "3e38", "-3e38", *ROWS[5][3:]], *ROWS[6:9]])
+        job = {"name": "huge", "model": {"mlp": {"hidden": [8, 8]}}, "metrics": ["accuracy", "macro_f1"],
+               "optimizer": "adam", "learning_rate": 1.0, "batch_size": 8, "steps": 10}
+        self.job = {**job, "data": {"train": READERS[0].source, "normalize": "never", "validation": {"fraction": 0.25}}}
+        for run, seed in (("one", 3), ("two", 4)):
+            self.train_job({**self.job, "run_directory": run, "seed": seed})
+
+    def train_job(self, job, *words):
+        (self.folder / "job.yaml").write_text(json.dumps({"job": job}))
+        self.lockstep("train", "job.yaml", *words)
+
+    def test_every_command_refuses(self):
+        path = r"one/checkpoints/step-00000010"
+        test = ("--set", "test", "data.test.table={path: huge, target: label}")
+        where = (r", found (nan|an infinite one) for huge:7 \(1 of 9 samples\); look there for values far beyond those "
+                 r"of the training set\n$")
+        predictions = f"{path}: expected finite predictions{where}"
+        for words in (("predict", "one", "huge"), ("predict", "one", "huge", "--log", "csv", "--scores", "logits"),
+                      ("predict", "one", "huge", "--log", "json", "--ranks", "2"),
+                      ("ensemble", "predict", "one", "two", "huge"), ("ensemble", "eval", "one", "two", *test)):
+            with self.subTest(words=words):
+                self.assertRegex(self.lockstep(*words, code=76), predictions)
+        for more in ((), ("--details",), ("--log", "json", "--ranks", "2")):
+            said = self.lockstep("eval", "one", *test, *more, code=76)
+            self.assertRegex(said, f"{path}: expected finite losses{where}")
+
+    def test_training_counts_none(self):
+        data = {**self.job["data"], "validation": {"table": {"path": "huge", "target": "label"}}}
+        self.train_job({**self.job, "run_directory": "three", "evaluate": {"every": "5 steps"}, "data": data,
+                        "checkpoint": {"best": "accuracy", "every": "5 steps"}}, "--ranks", "2")
+        events = [json.loads(line) for line in (self.folder / "three/events.jsonl").read_text().splitlines()]
+        evaluations = [event for event in events if event["event"] == "eval"]
+        self.assertEqual([(event["loss"], set(event["metrics"].values())) for event in evaluations],
+                         [("nan", {"nan"})] * 2)
+        warnings = [event["message"] for event in events if event["event"] == "warning"]
+        said = "the validation loss is nan, so no metric is a number; `lockstep eval` names the first such sample"
+        self.assertEqual(warnings.count(said), 2)
+        self.assertFalse((self.folder / "three/checkpoints/best").exists())
+
+    def test_text(self):
+        readers.text(self.folder / "words", ROWS)
+        self.train({"text": {"path": "words", "context": 16}}, GPT, "text")
+        self.lockstep("checkpoint", "export", "text", "text.safetensors")
+        weights = (self.folder / "text.safetensors").read_bytes()
+        length = struct.unpack("<Q", weights[:8])[0]
+        numbers = len(weights) // 4 - (8 + length) // 4
+        (self.folder / "large.safetensors").write_bytes(weights[:8 + length] + struct.pack("<f", 1e30) * numbers)
+        words = ("predict", "text", "--checkpoint", "large.safetensors", "--prompt", "red")
+        self.assertRegex(self.lockstep(*words, code=76),
+                         "large.safetensors: expected a finite score for each token, found others for token 1 behind the "
+                         "prompt; take another checkpoint\n$")
+
+
+if __name__ == "__main__":
+    unittest.main()
