@@ -74,7 +74,7 @@ struct SourceOptions {
                                ///< empty: `tokenizer`
   std::int64_t context = 0;    ///< text, tokens: window length; texts: most tokens of a sample
   std::string text_column = "text";    ///< texts: the column or entry of the text
-  std::string label_column = "label";  ///< texts: of the class; empty: texts to predict for
+  std::string label_column = "label";  ///< texts: of the class; empty: texts or rows to predict for
   double masked = 0;       ///< text, tokens: share of a window that is hidden and predicted; 0: the next token
                            ///< is predicted instead
   double masked_span = 1;  ///< text, tokens: how many tokens are hidden beside each other, on average

@@ -175,21 +175,19 @@ void WeightsFile::require(const std::vector<NamedShape>& tensors) const {
 void WeightsFile::require_order(const std::string& tensor) const {
   const bool is_lockstep = reading_.names == WeightNames::lockstep, is_torch = reading_.names == WeightNames::torch;
   if (is_lockstep || foreign_ != nullptr) return;
-  if (is_torch && !flattened_.unclear.empty()) {
+  const auto refuse = [&](const char* verb, const std::string& what, const char* yours) {
     throw Error(
         ExitCode::data,
-        fmt::format("{}: PyTorch flattens images in the order channel, height, width, lockstep in height, width, "
-                    "channel, and {} mixes such an image with something else; put the columns of the linear "
-                    "layers behind it in lockstep's order yourself, and set initialize.names to lockstep",
-                    file_.name(), flattened_.unclear));
+        fmt::format("{}: PyTorch {} images in the order channel, height, width, lockstep in height, width, "
+                    "channel, and {}; put {} in lockstep's order yourself, and set initialize.names to lockstep",
+                    file_.name(), verb, what, yours));
+  };
+  if (is_torch && !flattened_.unclear.empty()) {
+    refuse("flattens", flattened_.unclear + " mixes such an image with something else",
+           "the columns of the linear layers behind it");
   }
   if (is_torch && !flattened_.unmade.empty()) {
-    throw Error(
-        ExitCode::data,
-        fmt::format("{}: PyTorch makes images in the order channel, height, width, lockstep in height, width, channel, "
-                    "and {} makes one of numbers that no linear layer makes; put the weights before it in lockstep's "
-                    "order yourself, and set initialize.names to lockstep",
-                    file_.name(), flattened_.unmade));
+    refuse("makes", flattened_.unmade + " makes one of numbers that no linear layer makes", "the weights before it");
   }
   const bool differs = flattened_.by_name.contains(tensor) || !flattened_.unclear.empty() || !flattened_.unmade.empty();
   if (is_torch || !differs) return;

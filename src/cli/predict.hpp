@@ -56,6 +56,9 @@ enum class FilesOfFolder { images, all };
 /// value2, ...; of several outputs kind/cat, price, box/1, ...
 [[nodiscard]] std::vector<std::string> value_names(const train::LoadedModel& model, std::size_t values);
 
+/// A predicted number for people, to six digits of its difference from the offset that its target has.
+[[nodiscard]] std::string number_text(double value, double offset);
+
 /// A sample's predictions where a model has several outputs; `label`: what the sample is called under `key`.
 void print_outputs(const train::LoadedModel& model, const PredictOptions& options, const std::string& key,
                    const std::vector<std::string>& label, const SamplePrediction& prediction);

@@ -184,7 +184,8 @@ void print_numbers(const train::LoadedModel& model, const PredictOptions& option
   const auto names = value_names(model, values.size());
   fmt::print("{}", fmt::join(files, "\n"));
   for (std::size_t i = 0; i < values.size(); ++i) {
-    fmt::print("  {}{:.6g}", values.size() == 1 ? "" : names[i] + " ", values[i]);
+    fmt::print("  {}{}", values.size() == 1 ? "" : names[i] + " ",
+               number_text(values[i], model.outputs().front().offset(i)));
   }
   fmt::print("\n");
 }

@@ -35,7 +35,7 @@ void print_row_classes(const std::string& name, const SamplePrediction& row, con
 
 /// `names`: of the row's values.
 void print_row_values(const std::string& name, const SamplePrediction& row, const std::vector<std::string>& names,
-                      bool of_windows, const PredictOptions& options) {
+                      const train::ModelOutput& output, bool of_windows, const PredictOptions& options) {
   if (options.json) {
     const Json line = {
         {"event", "predict"}, {"row", name}, {row.probabilities ? "probabilities" : "values", row.values}};
@@ -45,7 +45,7 @@ void print_row_values(const std::string& name, const SamplePrediction& row, cons
   fmt::print("{}", name);
   for (std::size_t i = 0; i < row.values.size(); ++i) {
     const bool alone = row.values.size() == 1 && !row.probabilities && !of_windows;  // the target's number
-    fmt::print("  {}{}{:.6g}", alone ? "" : names[i], alone ? "" : " ", row.values[i]);
+    fmt::print("  {}{}{}", alone ? "" : names[i], alone ? "" : " ", number_text(row.values[i], output.offset(i)));
   }
   fmt::print("\n");
 }
@@ -112,7 +112,7 @@ void predict_table(const train::LoadedModel& model, const PredictOptions& option
     } else if (row.values.size() == info.class_names.size() && row.probabilities) {
       print_row_classes(rows->name(id), row, info, options);
     } else {
-      print_row_values(rows->name(id), row, names, info.window.rows > 0, options);
+      print_row_values(rows->name(id), row, names, model.outputs().front(), info.window.rows > 0, options);
     }
   }
 }

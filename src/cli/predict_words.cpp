@@ -3,7 +3,9 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <numeric>
 
@@ -59,13 +61,21 @@ std::string output_text(const train::ModelOutput& output, const std::vector<doub
                         const std::vector<std::size_t>& order) {
   if (output.shape.size() > 1)
     return fmt::format("  {}  {} numbers; see --log csv\n", output.name, to_string(output.shape));
-  if (output.size == 1) return fmt::format("  {}  {:.6g}\n", output.name, values[0]);
+  if (output.size == 1) return fmt::format("  {}  {}\n", output.name, number_text(values[0], output.offset(0)));
   std::string text = fmt::format("  {}\n", output.name);
   for (const std::size_t i : order) text += fmt::format("    {:>8.4f}  {}\n", values[i], name_of_value(output, i));
   return text;
 }
 
 }  // namespace
+
+std::string number_text(double value, double offset) {
+  constexpr int kDigits = 6, kMost = std::numeric_limits<double>::digits10;
+  const double difference = std::abs(value - offset), whole = std::abs(value);
+  const bool differs = offset != 0 && whole > difference;
+  const int more = !differs ? 0 : difference == 0 ? kMost : static_cast<int>(std::ceil(std::log10(whole / difference)));
+  return fmt::format("{:.{}g}", value, std::min(kDigits + more, kMost));
+}
 
 void print_outputs(const train::LoadedModel& model, const PredictOptions& options, const std::string& key,
                    const std::vector<std::string>& label, const SamplePrediction& prediction) {

@@ -27,7 +27,8 @@ int edit_distance(std::string_view a, std::string_view b) {
 std::string nearest(std::string_view word, const std::vector<std::string>& known) {
   std::string best = our_word_for(word, known);
   if (!best.empty()) return best;
-  int least = std::max(1, static_cast<int>(word.size()) / 3) + 1;
+  const auto length = static_cast<int>(word.size());
+  int least = std::min(std::max(1, length / 3) + 1, length);  // no letter is that of another word of one letter
   for (const auto& candidate : known) {
     const int distance = edit_distance(word, candidate);
     if (distance < least) {

@@ -155,6 +155,21 @@ class Weights(unittest.TestCase):
                       "of the linear layers behind it in lockstep's order yourself, and set initialize.names to lockstep\n",
                       error)
 
+    def test_an_image_that_no_linear_layer_makes(self):
+        layers = "".join(f"      - {layer}\n" for layer in (
+            "{conv: {filters: 12, kernel: 3}}", "global_pool", "{reshape: [2, 2, 3], name: made}",
+            "{conv: {filters: 10, kernel: 1}}", "global_pool"))
+        job = JOB[:JOB.index("      - {conv")] + layers + JOB[JOB.index("\n  data:") + 1:]
+        (self.folder / "made.yaml").write_text(job)
+        self.run_program("train", "made.yaml", "run_directory=made")
+        self.run_program("checkpoint", "export", "made", "made.safetensors")
+        write(self.folder / "torch.made.safetensors", read(self.folder / "made.safetensors")[1], {"format": "pt"})
+        words = ("train", "made.yaml", "checkpoint=never", "initialize=torch.made.safetensors")
+        self.assertIn("torch.made.safetensors: PyTorch makes images in the order channel, height, width, lockstep in "
+                      "height, width, channel, and reshape 'made' makes one of numbers that no linear layer makes; put "
+                      "the weights before it in lockstep's order yourself, and set initialize.names to lockstep\n",
+                      self.run_program(*words, code=65).stderr)
+
     def test_check_looks_into_the_file(self):
         said = self.run_program("check", "job.yaml", "initialize=model.safetensors").stdout
         self.assertIn("\n10 tensors come from model.safetensors, 0 begin as usual\n", said)

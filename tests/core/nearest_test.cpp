@@ -20,6 +20,7 @@ TEST(Nearest, SuggestsOnlyWhatIsNear) {
   EXPECT_EQ(nearest("learning_rate", known), "");
   EXPECT_EQ(did_you_mean("nestrov", known), "; did you mean 'nesterov'?");
   EXPECT_EQ(did_you_mean("x", known), "");
+  EXPECT_EQ(did_you_mean("y", {"a", "b"}), "");
 }
 
 }  // namespace

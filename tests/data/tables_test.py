@@ -3,6 +3,7 @@
 targets. What a run learns is the same bits on any number of ranks, and `predict` says what training has seen.
 """
 import bz2
+import gzip
 import json
 import lzma
 import os
@@ -274,8 +275,8 @@ class Numbers(Commands):
         words = ["predict", "runs/flowers", "new.csv"]
         self.assertEqual(self.run_it(*words, code=65).stderr,
                          "lockstep: new.csv: 1 of 2 samples is bad: new.csv:3: column 'kind': expected one of daisy, "
-                         "iris, rose, as in the training set, found 'tulip', which `unknown: ignore` takes for none of "
-                         "them. Repair or remove them, or say `bad_samples: skip`\n")
+                         "iris, rose, as in the training set, found 'tulip', which data.train.table.unknown=ignore "
+                         "takes for none of them. Repair or remove them, or add data.train.table.bad_samples=skip\n")
         ignored = self.run_it(*words, "data.train.table.unknown=ignore")
         self.assertEqual(len(ignored.stdout.splitlines()), 2)
         self.assertIn("warning: column 'kind': 1 value is of a category that the training set lacks: taken for no "
@@ -283,6 +284,63 @@ class Numbers(Commands):
         skipped = self.run_it(*words, "data.train.table.bad_samples=skip")
         self.assertEqual(len(skipped.stdout.splitlines()), 1)
         self.assertIn("warning: skipped new.csv:3: column 'kind'", skipped.stderr)
+
+    def test_files_that_are_no_tables(self):
+        line = '{"petal": 1, "kind": "rose"}\n'
+        with zipfile.ZipFile(self.folder / "book.xlsx", "w") as archive:
+            for name in ("[Content_Types].xml", "xl/workbook.xml", "xl/worksheets/sheet1.xml"):
+                archive.writestr(name, "<x/>")
+        for name, content, kind in (
+                ("a.jsonl", line.encode(), "JSON"), ("a.jsonl.gz", gzip.compress(line.encode()), "JSON"),
+                ("a.json", b"\xef\xbb\xbf[\n " + line.encode() + b"]", "JSON"),
+                ("a.html", b"<!DOCTYPE html>\n", "HTML or XML"),
+                ("a.xls", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(504), "an Excel workbook (.xls)"),
+                ("a.feather", b"ARROW1\0\0", "a Feather or Arrow file"), ("book.xlsx", None, "an Excel workbook")):
+            if content is not None:
+                (self.folder / name).write_bytes(content)
+            self.assertEqual(self.run_it("data", "info", f"table={name}", "target=kind", code=65).stderr,
+                             f"lockstep: {name}: expected a CSV or Parquet file, found {kind}; write it as one of "
+                             "these, as pandas' to_csv and to_parquet do\n")
+
+    def test_numbers_and_dates_that_are_written_otherwise(self):
+        def warnings(name):
+            out = self.run_it("data", "info", f"table={name}", "target=y").stdout
+            return [line.split(maxsplit=1)[1] for line in out.splitlines() if line.startswith("  warning ")]
+        rows = [(f"{i % 7}%", f"${i % 9}.50", f"{i % 5} kg", f"{i % 12 + 1}/{i % 28 + 1}/2024",
+                 f"{i % 28 + 1:02}.05.2024", f"u{i % 4}", f"#{i % 4}", f"{i % 3}.{i % 2}.1", f"{i % 4 + 1}th", i)
+                for i in range(40)]
+        names = "share,price,mass,day,tag,user,number,version,place,y"
+        (self.folder / "units.csv").write_text("\n".join([names, *(",".join(map(str, row)) for row in rows)]) + "\n")
+        told = ("column '{}': looks like {}, such as '{}', which are read as categories; write {}, or add the column "
+                "to `categorical`")
+        self.assertEqual(warnings("units.csv"), [
+            told.format(*words) for words in (
+                ("share", "numbers with '%'", "0%", "the numbers alone"),
+                ("price", "numbers with '$'", "$0.50", "the numbers alone"),
+                ("mass", "numbers with 'kg'", "0 kg", "the numbers alone"),
+                ("day", "dates", "1/1/2024", "them as 2024-05-01"),
+                ("tag", "dates", "01.05.2024", "them as 2024-05-01"))])
+        lines = "".join(f"{i + 1},{i * 37 % 1000:03}\t{i * i}\n" for i in range(9))
+        (self.folder / "thousands.tsv").write_text("m\ty\n" + lines)
+        self.assertEqual(warnings("thousands.tsv"),
+                         ["column 'm': '1,000' is read as 1.000; if its commas group thousands, leave them out"])
+        lines = "".join(f"{i},{i * 37 % 1000:03};{i * i}\n" for i in range(9))
+        (self.folder / "points.csv").write_text("m;y\n" + lines)
+        self.assertEqual(warnings("points.csv"), [])
+
+    def test_predictions_far_from_0(self):
+        self.write_line("x,y", [[i, 1e8 + i / 8] for i in range(60)])
+        (self.folder / "job.yaml").write_text(
+            "job:\n  name: far\n  model: {layers: [{linear: 1}]}\n  data:\n"
+            "    train: {table: {path: line.csv, target: 'y'}}\n    normalize_target: true\n"
+            "  loss: mean_squared_error\n  batch_size: 20\n  epochs: 90\n  optimizer: adam\n  learning_rate: 0.05\n")
+        self.run_it("train", "job.yaml")
+        people = [line.split()[1] for line in self.run_it("predict", "runs/far", "line.csv").stdout.splitlines()]
+        exact = self.run_it("predict", "runs/far", "line.csv", "--log", "csv").stdout.splitlines()[1:]
+        self.assertEqual(len(people), 60)
+        for shown, number in zip(people, (float(line.split(",")[1]) for line in exact)):
+            self.assertNotIn("e", shown)
+            self.assertAlmostEqual(float(shown), number, delta=1e-5 * abs(number - 1e8) + 1e-7)
 
     def test_files_that_are_packed_or_of_other_endings(self):
         text = (self.folder / "flowers.csv").read_bytes()

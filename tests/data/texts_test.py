@@ -4,6 +4,7 @@ what `eval` and `predict` say of texts in files, CSV and JSON lines."""
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -58,6 +59,24 @@ class Texts(unittest.TestCase):
         self.assertIn("lengths      4 to 20 tokens, half of them up to 14\n", out)
         self.assertIn("warning      12 of 64 texts are longer than the context of 20 tokens, the longest has 24: their ends are "
                       "cut off\n", out)
+
+    def test_classes_that_are_no_texts(self):
+        for values, classes in (([True, False], "false true"), ([0, 1], "0 1"), ([0.0, 1.0], "0.0 1.0"),
+                                ([1, 2.0, 1.0, 2], "1 2")):
+            lines = [json.dumps({"text": "meow", "label": values[i % len(values)]}) for i in range(8)]
+            (self.folder / "labels.jsonl").write_text("\n".join(lines))
+            out = self.run_it("data", "info", "texts=labels.jsonl", "context=8").stdout
+            self.assertEqual(re.findall(r"^ +4  (\S+)$", out, re.MULTILINE), classes.split())
+        for value, fault in (("null", "entry 'label': expected a class, found nothing"),
+                             ("[1]", "expected an object with the entry 'label', a text, a number, true or false")):
+            (self.folder / "labels.jsonl").write_text('{"text": "a", "label": 1}\n{"text": "a", "label": %s}\n' % value)
+            self.assertEqual(self.run_it("data", "info", "texts=labels.jsonl", "context=8", code=65).stderr,
+                             f"lockstep: labels.jsonl: 1 of 2 samples is bad: labels.jsonl:2: {fault}. Repair or "
+                             "remove them, or say `bad_samples: skip`\n")
+        (self.folder / "labels.json").write_text("[]")
+        self.assertEqual(self.run_it("data", "info", "texts=labels.json", "context=8", code=65).stderr,
+                         "lockstep: labels.json: expected texts, or a CSV, Parquet or .jsonl file of such, found a "
+                         ".json file; write a .jsonl file, an object a line\n")
 
     def test_learning_and_predicting(self):
         hashes = set()

@@ -314,30 +314,36 @@ TEST(Run, DoesNotGetShorterThanItIs) {
 // The variance of one value is 0.
 TEST(Start, BatchNormOverOneValueIsRefused) {
   const Registries registries = Registries::built_in();
-  const JobFile job = config::load_text(R"(
+  const std::string expected =
+      "job.yaml:6:18: job.micro_batches: expected micro-batches of several samples, since layer 'norm' normalizes over "
+      "a "
+      "micro-batch, found ";
+  for (const auto& [batch_size, found] :
+       {std::pair(32,
+                  "32 micro-batches of a batch of 32, where it sees one value a channel; set micro_batches to 16 or "
+                  "less"),
+        std::pair(1, "one of a batch of 1, where it sees one value a channel; set batch_size to 2 or more")}) {
+    const JobFile job = config::load_text(fmt::format(R"(
 job:
-  model: {layers: [flatten, {linear: {features: 8}}, {batch_norm: {}, name: norm}, relu, {linear: {features: 10}}]}
-  data: {train: {digits: {count: 64}}}
-  batch_size: 32
-  micro_batches: 32
+  model: {{layers: [flatten, {{linear: {{features: 8}}}}, {{batch_norm: {{}}, name: norm}}, relu, {{linear: {{features: 10}}}}]}}
+  data: {{train: {{digits: {{count: 64}}}}}}
+  batch_size: {0}
+  micro_batches: {0}
   steps: 1
   checkpoint: never
 )",
-                                        "job.yaml", {}, train::catalogue_of(registries), false);
-  run_in_threads(1, [&](Communicator& communicator) {
-    try {
-      (void)train_job(job, communicator, registries, {});
-      ADD_FAILURE() << "it trained to a running variance of 0";
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), ExitCode::configuration);
-      EXPECT_STREQ(error.what(),
-                   "job.yaml:6:18: job.micro_batches: expected micro-batches of several samples, since layer 'norm' "
-                   "normalizes over a "
-                   "micro-batch, found 32 micro-batches of a batch of 32, where it sees one value a channel; set "
-                   "micro_batches to 16 or "
-                   "less");
-    }
-  });
+                                                      batch_size),
+                                          "job.yaml", {}, train::catalogue_of(registries), false);
+    run_in_threads(1, [&](Communicator& communicator) {
+      try {
+        (void)train_job(job, communicator, registries, {});
+        ADD_FAILURE() << "it trained to a running variance of 0";
+      } catch (const Error& error) {
+        EXPECT_EQ(error.code(), ExitCode::configuration);
+        EXPECT_EQ(error.what(), expected + found);
+      }
+    });
+  }
 }
 
 }  // namespace lockstep

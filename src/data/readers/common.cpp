@@ -23,10 +23,12 @@ std::string describe(const std::vector<std::string>& paths) {
 
 void judge_bad_samples(const SourceOptions& source, const std::vector<std::string>& faults, std::size_t samples) {
   if (faults.empty() || source.bad_samples == BadWhenIndexed::skip) return;
-  throw Error(ExitCode::data, fmt::format("{}: {} of {} samples {} bad: {}. Repair or remove them, or say "
-                                          "`bad_samples: skip`",
-                                          describe(source.paths), faults.size(), samples,
-                                          faults.size() == 1 ? "is" : "are", few_of(faults, 3, "; ")));
+  const char* const remedy = !is_predicted(source)              ? "say `bad_samples: skip`"
+                             : source.kind == SourceKind::table ? "add data.train.table.bad_samples=skip"
+                                                                : "add data.train.texts.bad_samples=skip";
+  throw Error(ExitCode::data,
+              fmt::format("{}: {} of {} samples {} bad: {}. Repair or remove them, or {}", describe(source.paths),
+                          faults.size(), samples, faults.size() == 1 ? "is" : "are", few_of(faults, 3, "; "), remedy));
 }
 
 void warn_of_skipped(std::size_t samples, DataSetInfo& info) {

@@ -23,6 +23,12 @@ inline constexpr std::uint64_t kFullCheckBytes = std::uint64_t{64} << 20;
 inline constexpr std::uint64_t kFullDigestBytes = std::uint64_t{256} << 20;
 inline constexpr std::int64_t kSpotChecks = 64;
 
+/// Whether its samples have no labels, since a model is to predict for them. What the user may set is then on the
+/// command line.
+[[nodiscard]] inline bool is_predicted(const SourceOptions& source) {
+  return source.label_column.empty();
+}
+
 /// `faults`: "cat/7.jpg: truncated JPEG". Throws Error(data) that names the first few, unless bad samples are to be
 /// skipped.
 void judge_bad_samples(const SourceOptions& source, const std::vector<std::string>& faults, std::size_t samples);

@@ -238,7 +238,9 @@ class Decoder {
       const auto found = categories.of(value);
       if (!found && source_.unknown == UnknownCategory::ignore) ++unknown[column.name];
       if (!found && source_.unknown == UnknownCategory::refuse)
-        note(file, row, column.name, categories.unknown(value) + ", which `unknown: ignore` takes for none of them");
+        note(file, row, column.name,
+             fmt::format("{}, which {} takes for none of them", categories.unknown(value),
+                         is_predicted(source_) ? "data.train.table.unknown=ignore" : "`unknown: ignore`"));
       cells_.push_back(found ? static_cast<double>(*found) : kUnknown);
     }
   }

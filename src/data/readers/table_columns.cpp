@@ -130,6 +130,28 @@ void require_utf8_values(const TableFile& file, const std::string& raw) {
   }
 }
 
+/// 1,234 between 1 and 999, with three digits behind the comma, may also be a number of thousands.
+bool may_be_thousands(std::string_view value) {
+  const auto comma = value.find(',');
+  const std::size_t sign = value.starts_with('-') || value.starts_with('+') ? 1 : 0;
+  return comma > sign && comma - sign <= 3 && value[sign] != '0' && value.size() - comma == 4;
+}
+
+void warn_of_thousands(std::size_t column, TableFile& file) {
+  const std::string* first = nullptr;
+  for (const CsvRow& row : file.rows) {
+    const std::string& value = row.fields[column];
+    if (!has_decimal_comma(value)) continue;
+    if (!may_be_thousands(without_spaces(value))) return;
+    if (first == nullptr) first = &value;
+  }
+  if (first == nullptr) return;
+  std::string with_point = *first;
+  with_point[with_point.find(',')] = '.';
+  file.warnings.push_back(fmt::format("column '{}': '{}' is read as {}; if its commas group thousands, leave them out",
+                                      file.header.fields[column], *first, with_point));
+}
+
 /// Where fields end with semicolons, tabs or bars, decimal commas are points.
 void read_decimal_commas(TableFile& file) {
   for (std::size_t column = 0; column < file.header.fields.size(); ++column) {
@@ -140,6 +162,7 @@ void read_decimal_commas(TableFile& file) {
       points += value.find('.') != std::string::npos && number_in(value) ? 1 : 0;
     }
     if (commas == 0 || points > 0) continue;
+    warn_of_thousands(column, file);
     for (CsvRow& row : file.rows) {
       std::string& value = row.fields[column];
       if (has_decimal_comma(value)) value[value.find(',')] = '.';
@@ -177,6 +200,7 @@ TableFile parse_table(std::string bytes, const std::string& path, const std::str
     file.row_names = std::move(table.index);
     file.unreadable = std::move(table.unreadable);
   } else {
+    require_rows(bytes, path);
     const std::string text = as_utf8(std::move(bytes), path);
     delimiter = delimiter_of(text);
     file.rows = parse_csv(text, path, delimiter);

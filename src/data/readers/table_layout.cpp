@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/few.hpp"
 #include "data/readers/common.hpp"
 #include "data/readers/row_windows.hpp"
 #include "data/sample_weights.hpp"
@@ -167,9 +168,16 @@ std::string TableLayout::reason_to_leave_out(const std::string& name, const Colu
   return fmt::format("expected at most {} categories, found {}", kMostCategories, values.categories.size());
 }
 
-void TableLayout::warn_of_identifiers(const std::string& name, const ColumnValues& values) {
+/// Of identifiers, and of numbers and dates that would silently be categories.
+void TableLayout::warn_of_looks(const std::string& name, const ColumnValues& values, bool categorical) {
   const std::size_t rows = values.present(), categories = values.categories.size();
-  if (values.count_rows) {
+  const std::string looks = categorical ? "" : written_otherwise(values.categories);
+  if (!looks.empty()) {
+    warnings.push_back(fmt::format(
+        "column '{}': looks like {}, such as '{}', which are read as categories; write {}, or "
+        "add the column to `categorical`",
+        name, looks, values.categories.front(), looks == "dates" ? "them as 2024-05-01" : "the numbers alone"));
+  } else if (values.count_rows) {
     warnings.push_back(
         fmt::format("column '{}': looks like row numbers, {} whole numbers in a row; leave it out with "
                     "`except: [{}]`",
@@ -206,7 +214,7 @@ void TableLayout::add_column(const std::string& name) {
   const bool numbers = !categorical && values.are_numbers();
   column.dates = !categorical && values.are_dates();
   if (!categorical) require_points(name, values);
-  if (!column.dates) warn_of_identifiers(name, values);
+  if (!column.dates) warn_of_looks(name, values, categorical);
   if (!numbers && !column.dates) column.categories = std::move(values.categories);
   columns.push_back(std::move(column));
 }
@@ -277,6 +285,11 @@ bool TableLayout::takes_targets(const DataSetInfo& like) {
   classes[0] = like.class_names;
   if (window.rows > 0) return source_.target.size() == window.targets.size();
   const Shape target = like.features.size() < 2 ? Shape() : like.features[1].spec.shape;
+  const auto known = like.features.size() < 2 ? std::vector<std::string>() : like.features[1].classes;
+  if (!known.empty() && known != source_.target) {
+    warnings.push_back(
+        fmt::format("the target is {}, that of the training set {}", few_of(source_.target, 10), few_of(known, 10)));
+  }
   return std::ssize(source_.target) == (target.empty() ? 1 : target[0]);
 }
 

@@ -46,7 +46,7 @@ class TableLayout {
   void add_column(const std::string& name);
   [[nodiscard]] std::string reason_to_leave_out(const std::string& name, const ColumnValues& values) const;
   void require_points(const std::string& name, const ColumnValues& values) const;
-  void warn_of_identifiers(const std::string& name, const ColumnValues& values);
+  void warn_of_looks(const std::string& name, const ColumnValues& values, bool categorical);
   void choose_target(const IndexOptions& options);
   void take(const DataSetInfo& like);
   bool takes_targets(const DataSetInfo& like);

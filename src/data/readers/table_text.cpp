@@ -59,8 +59,18 @@ std::string unpack_text(const std::string& path, const ByteCounter& counter) {
               fmt::format("{}: damaged compressed file: {}", path, reason != nullptr ? reason : "no reason given"));
 }
 
+[[noreturn]] void refuse_no_table(const std::string& path, std::string_view found) {
+  throw Error(ExitCode::data, fmt::format("{}: expected a CSV or Parquet file, found {}; write it as one of these, as "
+                                          "pandas' to_csv and to_parquet do",
+                                          path, found));
+}
+
 std::string only_member(const std::string& path, const ByteCounter& counter) {
   const auto tree = open_tree(path, counter);
+  for (const auto& file : tree->files()) {
+    if (file.name.starts_with("xl/")) refuse_no_table(path, "an Excel workbook");
+    if (file.name == "content.xml") refuse_no_table(path, "a workbook of LibreOffice");
+  }
   if (tree->files().size() != 1) {
     throw Error(ExitCode::data, fmt::format("{}: expected an archive of one file, found {}; unpack it, and name the "
                                             "files as a list or a glob",
@@ -104,6 +114,41 @@ std::string read_packed_text(const std::string& path, const ByteCounter& counter
   std::string text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   if (begins_with_one(text, kPackedMarks)) return unpack_text(path, counter);
   return begins_with_one(text, kArchiveMarks) ? only_member(path, counter) : text;
+}
+
+void require_rows(std::string_view bytes, const std::string& path) {
+  struct Kind {
+    std::string_view mark, name;
+  };
+  static constexpr std::array kKinds = {Kind{"\xD0\xCF\x11\xE0"sv, "an Excel workbook (.xls)"},
+                                        Kind{"ARROW1"sv, "a Feather or Arrow file"},
+                                        Kind{"FEA1"sv, "a Feather file"},
+                                        Kind{"ORC"sv, "an ORC file"},
+                                        Kind{"Obj\1"sv, "an Avro file"},
+                                        Kind{"SQLite format 3"sv, "an SQLite database"},
+                                        Kind{"\x89HDF"sv, "an HDF5 file"},
+                                        Kind{"\x93NUMPY"sv, "a NumPy file"},
+                                        Kind{"\x80\4\x95"sv, "a pickle of Python"},
+                                        Kind{"\x80\5\x95"sv, "a pickle of Python"},
+                                        Kind{"RDX"sv, "a file of R (.RData)"},
+                                        Kind{"\x89PNG"sv, "an image"},
+                                        Kind{"\xFF\xD8\xFF"sv, "an image"},
+                                        Kind{"%PDF"sv, "a PDF file"}};
+  for (const auto& [mark, name] : kKinds) {
+    if (bytes.starts_with(mark)) refuse_no_table(path, name);
+  }
+  if (bytes.starts_with("\xEF\xBB\xBF")) bytes.remove_prefix(3);
+  const auto next = [&bytes] {
+    bytes.remove_prefix(std::min(bytes.find_first_not_of(" \t\r\n"), bytes.size()));
+    const char c = bytes.empty() ? '\0' : bytes.front();
+    bytes.remove_prefix(bytes.empty() ? 0 : 1);
+    return c;
+  };
+  const char first = next(), second = next();
+  const bool object = first == '{' && (second == '"' || second == '}');
+  if (object || (first == '[' && (second == '{' || second == '['))) refuse_no_table(path, "JSON");
+  if (first == '<' && (second == '!' || second == '?' || second == 'h' || second == 't'))
+    refuse_no_table(path, "HTML or XML");
 }
 
 std::string as_utf8(std::string text, const std::string& path) {

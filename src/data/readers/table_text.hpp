@@ -12,6 +12,9 @@ namespace lockstep::data {
 /// archive. Throws Error(data) for a damaged file, an archive of several and a decompression bomb.
 [[nodiscard]] std::string read_packed_text(const std::string& path, const ByteCounter& counter);
 
+/// Throws Error(data) for bytes of a file that is known to hold no CSV, by its first ones: JSON, a workbook, Arrow, ...
+void require_rows(std::string_view bytes, const std::string& path);
+
 /// UTF-16 and UTF-32 with a byte order mark become UTF-8; all else stays. Throws Error(data) for a text with NUL bytes.
 [[nodiscard]] std::string as_utf8(std::string text, const std::string& path);
 

@@ -105,6 +105,36 @@ class DateParser {
   bool failed_ = false;
 };
 
+/// Of "$1.50" "$", of "12 kg" " kg"; empty: there is nothing around a number, or what names have ("u12", "#3").
+std::string around_number(std::string_view text) {
+  const auto first = text.find_first_of("0123456789"), last = text.find_last_of("0123456789");
+  if (first == std::string_view::npos) return "";
+  const auto inner = text.substr(first, last - first + 1), before = text.substr(0, first),
+             behind = text.substr(last + 1);
+  const auto is_letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
+  const bool named = std::any_of(before.begin(), before.end(), is_letter) ||
+                     before.find_first_of("#_-/.:(") != std::string_view::npos ||
+                     (!behind.starts_with(' ') && std::any_of(behind.begin(), behind.end(), is_letter)) ||
+                     behind.find_first_of("#_/:)") != std::string_view::npos;
+  const bool number = inner.find_first_not_of("0123456789.,") == std::string_view::npos;
+  return named || !number ? "" : std::string(before) + std::string(behind);
+}
+
+/// 31/12/2024, 12/31/24, 31.12.2024.
+bool is_other_date(std::string_view text) {
+  const char separator = text.find('/') != std::string_view::npos ? '/' : '.';
+  std::vector<std::size_t> lengths;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const auto end = std::min(text.find(separator, begin), text.size());
+    if (!are_digits(text.substr(begin, end - begin))) return false;
+    lengths.push_back(end - begin);
+    begin = end + 1;
+  }
+  if (lengths.size() != 3 || lengths[1] > 2) return false;
+  const bool has_year = lengths[0] == 4 || lengths[2] == 4 || (separator == '/' && lengths[2] == 2);
+  return has_year && std::min(lengths[0], lengths[2]) <= 2;
+}
+
 }  // namespace
 
 std::string_view without_spaces(std::string_view text) {
@@ -142,6 +172,15 @@ bool has_decimal_comma(std::string_view value) {
   if (text.starts_with('+') || text.starts_with('-')) text.remove_prefix(1);
   const auto comma = text.find(',');
   return comma != std::string_view::npos && are_digits(text.substr(0, comma)) && are_digits(text.substr(comma + 1));
+}
+
+std::string written_otherwise(const std::vector<std::string>& texts) {
+  if (texts.size() < 2) return "";
+  if (std::all_of(texts.begin(), texts.end(), is_other_date)) return "dates";
+  const std::string around = around_number(texts.front());
+  const auto is_alike = [&](const std::string& text) { return around_number(text) == around; };
+  if (around.empty() || !std::all_of(texts.begin(), texts.end(), is_alike)) return "";
+  return "numbers with '" + std::string(without_spaces(around)) + "'";
 }
 
 std::optional<double> days_in(std::string_view value) {

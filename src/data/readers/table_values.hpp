@@ -31,6 +31,10 @@ enum class ColumnType : std::int8_t { open, texts };
 /// A number with a comma where the point should be: 1,5.
 [[nodiscard]] bool has_decimal_comma(std::string_view value);
 
+/// What texts are which all look like numbers or dates that are written otherwise: "numbers with '%'", "dates"; empty:
+/// neither.
+[[nodiscard]] std::string written_otherwise(const std::vector<std::string>& texts);
+
 /// Days since 1970-01-01 of a date or a date with a time in ISO 8601: 2024-05-01, 2024-05-01 12:30:00.5,
 /// 2024-05-01T12:30Z, 2024-05-01T12:30:00+02:00. A time without a zone is UTC. nothing: the text is no date.
 [[nodiscard]] std::optional<double> days_in(std::string_view value);

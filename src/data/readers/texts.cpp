@@ -105,6 +105,11 @@ class TextFiles {
     const std::string ending = kind_of_ending(path);
     if (ending == ".csv" || ending == ".tsv" || ending == ".parquet") return add_rows(path);
     if (ending == ".jsonl" || ending == ".ndjson") return add_lines(path);
+    if (ending == ".json") {
+      throw Error(ExitCode::data, fmt::format("{}: expected texts, or a CSV, Parquet or .jsonl file of such, found a "
+                                              ".json file; write a .jsonl file, an object a line",
+                                              path));
+    }
     if (!has_labels() && !std::filesystem::is_directory(path)) {
       return texts.push_back({path, whole(path), "", ""});
     }
@@ -169,13 +174,14 @@ class TextFiles {
   [[nodiscard]] LabelledText of_line(const std::string& path, int number, std::string_view line) const {
     const auto json = nests_too_deep(line) ? nlohmann::json() : nlohmann::json::parse(line, nullptr, false);
     LabelledText made{fmt::format("{}:{}", path, number), "", "", ""};
-    const auto take = [&](const std::string& entry, std::string& to, bool numbers) {
+    const auto take = [&](const std::string& entry, std::string& to, bool is_class) {
       const auto found = json.is_object() ? json.find(entry) : json.end();
       const bool is_there = json.is_object() && found != json.end();
       if (is_there && found->is_string()) return found->get_to(to), void();
-      if (is_there && numbers && found->is_number_integer()) return void(to = found->dump());
-      made.fault =
-          fmt::format("expected an object with the entry '{}', a text{}", entry, numbers ? " or a number" : "");
+      if (is_there && is_class && found->is_null()) return;
+      if (is_there && is_class && found->is_primitive()) return void(to = found->dump());
+      made.fault = fmt::format("expected an object with the entry '{}', a text{}", entry,
+                               is_class ? ", a number, true or false" : "");
     };
     if (has_labels()) {
       std::string value;
