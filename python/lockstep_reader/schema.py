@@ -120,7 +120,7 @@ class Schema:
             return numpy.array(numbers, numpy.float64)[:, None]
         found = [["" if self._is_missing(value) else _category(value, column)] for value in values]
         for place, (value,) in enumerate(found):
-            if value and value not in column["categories"]:
+            if value and value not in column["categories"] and self.facts.get("unknown") != "ignore":
                 known = ", ".join(column["categories"][:10]) + (", ..." if len(column["categories"]) > 10 else "")
                 raise UnsupportedError(f"row {place}: column '{column['name']}'",
                                        f"one of {known}, as in the training set", f"'{value}'", "leave the row out")

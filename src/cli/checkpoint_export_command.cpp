@@ -91,6 +91,7 @@ class CheckpointModel {
             .columns = info.columns,
             .window_rows = info.window.rows,
             .missing = table ? data::missing_marks() : std::vector<std::string>(),
+            .ignores_unknown = table && model_.job().data.train.unknown == UnknownCategory::ignore,
             .data = data.schema.text()};
   }
 
@@ -206,6 +207,12 @@ int write(const ExportArguments& arguments) {
   const fs::path folder = into_folder ? fs::path(arguments.target) : fs::path(arguments.target).parent_path();
   if (arguments.raw && arguments.to != "onnx") {
     throw Error(ExitCode::usage, fmt::format("--raw: expected --to onnx, found {}; leave it out", arguments.to));
+  }
+  if (arguments.to != "onnx" && arguments.target.ends_with(".onnx")) {
+    throw Error(ExitCode::usage,
+                fmt::format("{}: expected --to onnx for a file of that name, found --to {}; add it, or "
+                            "choose another name",
+                            arguments.target, arguments.to));
   }
   if (!into_folder) require_new(arguments.target, arguments.force);
   const auto [checkpoint, choice] = checkpoint::checkpoint_at(arguments.from);

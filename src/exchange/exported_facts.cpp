@@ -41,6 +41,7 @@ std::string exported_facts(const ExportedModel& model) {
   facts["prepare"] = Json::array();
   for (const AugmentOptions& step : model.prepare) facts["prepare"].push_back(json_of(step));
   if (!model.columns.empty()) facts["missing"] = model.missing;
+  if (model.ignores_unknown) facts["unknown"] = "ignore";
   for (const ExportedInput& input : model.inputs) facts["inputs"].push_back(input.feature.name);
   for (const ExportedOutput& output : model.outputs) {
     facts["outputs"].push_back({{"name", output.name},

@@ -45,6 +45,7 @@ struct ExportedModel {
   std::vector<Column> columns;       ///< of a table
   std::int64_t window_rows = 0;      ///< of a time series: how many rows a sample has; 0: one
   std::vector<std::string> missing;  ///< what a table's file may have for a missing value
+  bool ignores_unknown = false;      ///< a category that training lacks is none of the others, and no error
   std::string data;                  ///< what the model knows of its data, as JSON; empty: nothing
 };
 

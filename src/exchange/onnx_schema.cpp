@@ -83,13 +83,14 @@ std::string number_column(const Column& column, const std::string& name, std::in
 }
 
 /// [b, elements], or [b, rows, elements], of which one is 1. Category i is row i; what is missing comes behind, where
-/// there is an element for it; a value that is neither stops the run, as it is refused by `predict`.
-std::string category_column(const Column& column, const std::string& name, const Texts& missing, std::int64_t window,
+/// there is an element for it; a value that is neither stops the run, as it is refused by `predict`, or has no element.
+std::string category_column(const Column& column, const std::string& name, const ExportedModel& model,
                             ops::OnnxNodes& made) {
   Lines lines("column " + name, made);
+  const std::int64_t window = model.window_rows;
   const std::int64_t categories = std::ssize(column.categories);
   Texts keys = column.categories;
-  for (const std::string& mark : missing) {
+  for (const std::string& mark : model.missing) {
     if (std::find(keys.begin(), keys.end(), mark) == keys.end()) keys.push_back(mark);
   }
   Integers rows(keys.size(), categories), known(static_cast<std::size_t>(categories + 1));
@@ -99,8 +100,10 @@ std::string category_column(const Column& column, const std::string& name, const
       "LabelEncoder", {port_name(name)},
       {{"keys_strings", std::move(keys)}, {"values_int64s", std::move(rows)}, {"default_int64", categories + 1}},
       "ai.onnx.ml");
-  row = lines.add("Gather", {lines.list(known), row});
-  lines.call_last(fmt::format("column '{}': a value that is no category of the training set", name));
+  if (!model.ignores_unknown) {
+    row = lines.add("Gather", {lines.list(known), row});
+    lines.call_last(fmt::format("column '{}': a value that is no category of the training set", name));
+  }
   const std::string depth = lines.constant(Integers{column.elements()}, {}),
                     values = lines.list(std::vector<float>{0, 1});
   const Integers shape = window > 0 ? Integers{0, window, column.elements()} : Integers{0, column.elements()};
@@ -121,7 +124,7 @@ std::string table_input(const ExportedModel& model, const OnnxPort& whole, std::
     const Shape shape = model.window_rows > 0 ? Shape{model.window_rows, 1} : Shape{1};
     ports.push_back({name, numbers ? OnnxPort::Type::f64 : OnnxPort::Type::text, shape});
     parts.push_back(numbers ? number_column(column, name, std::ssize(shape), made)
-                            : category_column(column, name, model.missing, model.window_rows, made));
+                            : category_column(column, name, model, made));
   }
   Lines lines("columns", made);
   std::string value = lines.joined(std::move(parts), model.window_rows > 0 ? 2 : 1);

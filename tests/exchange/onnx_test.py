@@ -146,6 +146,24 @@ class Onnx(WithProgram):
                 prediction, = layers.run(None, reader.schema_of(layers).inputs(rows))
                 numpy.testing.assert_allclose(prediction, raw["output_prediction"], rtol=1e-4, atol=1e-6)
 
+    def test_categories_that_training_lacks(self):
+        """With `unknown: ignore` they are none of the others, as for `predict`."""
+        (self.folder / "flats.csv").write_text(FLATS)
+        new = list(csv.DictReader(NEW_FLATS.splitlines()))
+        (self.folder / "new.csv").write_text("\n".join(
+            [",".join(new[0]), *(",".join((row | {"city": "Paris"}).values()) for row in new), ",".join(new[0].values())]))
+        rows = [*(row | {"city": "Paris"} for row in new), new[0]]
+        self.train("rooms", {"model": {"layers": [{"linear": 3}]}, "batch_size": 8, "steps": 30, "data": {"train": {"table": {
+            "path": "flats.csv", "target": "kind", "features": list(new[0]), "unknown": "ignore"}}}})
+        session = self.export("rooms")
+        _, expected = self.predicted("rooms", "new.csv")
+        schema = reader.schema_of(session)
+        numpy.testing.assert_allclose(session.run(["probabilities"], schema.raw_inputs(rows))[0], expected, rtol=1e-4,
+                                      atol=1e-6)
+        layers = self.export("rooms", "--raw")
+        numpy.testing.assert_allclose(layers.run(None, reader.schema_of(layers).inputs(rows))[0],
+                                      session.run(["output_prediction"], schema.raw_inputs(rows))[0], rtol=1e-4, atol=1e-6)
+
     def test_a_time_series(self):
         """Windows of raw rows in, what `predict` says of them out."""
         (self.folder / "flats.csv").write_text(FLATS)

@@ -134,11 +134,15 @@ class EnsemblesOfOtherData(Folder):
         table(self.folder / "data", [[*row[:4], f"{1e8 + float(row[0]):.6f}"] for row in ROWS])
         job = {"model": {"mlp": {"hidden": [8]}}, "loss": "mean_squared_error", "metrics": ["rmse"]}
         whole = {"train": READERS[0].source, "validation": {"fraction": 0.25}, "normalize_target": True}
-        for run, seed in (("one", 3), ("two", 4)):
+        table(self.folder / "other", [[*row[:4], f"{2e8 + float(row[0]):.6f}"] for row in ROWS])
+        for run, seed, path in (("one", 3, "data"), ("two", 4, "data"), ("other-run", 3, "other")):
             own = {"name": "far", "run_directory": run, "batch_size": 8, "steps": 10, "seed": seed,
-                   "data": {**whole, "split_seed": 1}}
+                   "data": {**whole, "train": {"table": {"path": path, "target": "label"}}, "split_seed": 1}}
             (self.folder / "far.yaml").write_text(json.dumps({"job": {**job, **own}}))
             self.lockstep("train", "far.yaml")
+        self.assertEqual(self.lockstep("ensemble", "eval", "one", "other-run", code=78),
+                         "lockstep: other-run: expected targets less the same numbers (those far from 0, with "
+                         "normalize_target), as one has, found others; only predictions of the same can be combined\n")
         self.lockstep("ensemble", "eval", "one", "two", "--predictions", "p.csv")
         targets = {f"data:{i + 2}": 1e8 + float(row[0]) for i, row in enumerate(ROWS)}
         with open(self.folder / "p.csv", newline="", encoding="utf-8") as file:
