@@ -124,6 +124,70 @@ def _wide(draw, small):
              "validation": {"digits": {"count": 30, "first": 1000000}}}, "metrics": ["accuracy"]}, (), False)
 
 
+# Jobs whose sources have settings that choose, order or name samples. Their files: data_files.py.
+
+def _rows(draw):
+    table = {"path": "rows.csv", "target": "kind", "unknown": "ignore", "bad_samples": "skip", "categorical": ["zip"],
+             "except": draw.one((["note"], ["note", "color"], ["n*", "w"]))}
+    other = {"path": "more_rows.csv", "target": "kind", "unknown": "ignore", "bad_samples": "skip"}
+    data = {"validation": draw.one(({"table": other}, {"fraction": 0.1, "stratify": True}, {"fold": "2 of 5"}))}
+    if draw.chance(0.5):
+        table["classes"] = ["b", "c", "a"]
+    if draw.chance(0.4):
+        data["class_weights"] = "balanced"
+    elif "w" not in table["except"] and draw.chance(0.5):
+        table["weight"] = "w"
+    return {"model": {"mlp": {"hidden": [draw.integer(5, 40)]}}, "data": {"train": {"table": table}, **data},
+            "metrics": ["accuracy", "macro_f1"]}
+
+
+def _folders(draw):
+    images = {"path": "shots", "class_folder": draw.one(("outermost", "innermost")), "bad_samples": "skip"}
+    classes = {"outermost": ["bee", "ant"], "innermost": ["camera2", "camera0", "camera1"]}[images["class_folder"]]
+    if draw.chance(0.6):
+        images["classes"] = classes
+    if draw.chance(0.3):
+        images["count"] = 140
+    data = {"train": {"images": images}, "prepare": [{"resize": [8, 8]}], "split_seed": draw.integer(1, 9),
+            "validation": {"fraction": 0.1, "stratify": True}}
+    if draw.chance(0.4):
+        data["mix"] = {"mixup": 0.4}
+    layers = [{"conv": {"filters": 3, "kernel": 3}}, "relu", "flatten", {"linear": {"features": len(classes)}}]
+    return {"model": {"layers": layers}, "data": data, "metrics": ["accuracy"]}
+
+
+def _masks(draw):
+    masks = {"mask": "mask", "classes": ["ground", "thing"],
+             **draw.one(({"path": "black.csv", "values": [0, 255]}, {"path": "void.csv", "ignored": 9}))}
+    layers = [{"conv": {"filters": 4, "kernel": 3}}, "relu", {"conv": {"filters": 2, "kernel": 1}}]
+    return {"model": {"layers": layers}, "metrics": ["mean_iou"], "loss": {"cross_entropy": {}, "target": "mask"},
+            "data": {"train": {"csv": masks}, "validation": {"fraction": 0.1},
+                     "augment": draw.one(([], ["flip"], [{"rotate": 10}]))}}
+
+
+def _texts(draw):
+    texts = {"path": "texts.csv", "context": draw.integer(6, 30),
+             "classes": draw.one((["true", "false"], ["false", "true"]))}
+    layers = [{"embedding": {"vocabulary": 256, "width": 8, "inputs": "tokens"}},
+              {"global_pool": {"inputs": ["previous", "length"]}}, {"linear": {"features": 2}}]
+    return {"model": {"layers": layers}, "data": {"train": {"texts": texts}, "validation": {"fraction": 0.1}},
+            "metrics": ["accuracy"]}
+
+
+def _masked(draw):
+    text = {"path": "text.txt", "context": draw.integer(8, 20), "masked": 0.2, "masked_span": draw.one((1, 3)),
+            **draw.one(({}, {"mask_token": 5}))}
+    return {"model": {"bert": {"layers": 1, "heads": 2, "width": 16}}, "metrics": [],
+            "data": {"train": {"text": text}, "validation": {"fraction": 0.02}},
+            "loss": {"cross_entropy": {"ignored_index": -100}}}
+
+
+def _tokens(draw):
+    tokens = {"path": "tokens.bin", "dtype": draw.one(("uint32", "int32")), "context": draw.integer(5, 17)}
+    return {"model": {"gpt": {"layers": 1, "heads": 2, "width": 16, "vocabulary": 60}}, "metrics": ["perplexity"],
+            "data": {"train": {"tokens": tokens}, "validation": {"fraction": 0.1}}}
+
+
 def _learning_rate(draw, evaluates):
     schedules = ["constant", "cosine", {"cosine_restarts": {"first": "3 steps"}}, "one_cycle", "wsd",
                  {"exponential": {"factor": 0.9, "every": "1 step"}}]
@@ -146,6 +210,10 @@ def draw_job(seed, on_gpus=False):
     """All that a result depends on. Interpreted GPUs want small ones."""
     draw = Draw(f"{seed}")
     text, cuts, blocks = draw.one((_images, _images, _gpt, _gpt, _lstm, _table, _series, _wide))(draw, on_gpus)
+    sources = Draw(f"sources {seed}")  # of its own: what else is drawn stays the same
+    if not on_gpus and sources.chance(0.4):
+        text, cuts, blocks = sources.one((_rows, _folders, _masks, _texts, _masked, _tokens))(sources), (), False
+        text["data"]["cache"] = sources.one(("memory", "memory", "none"))
     micro_batches = draw.one((4, 6)) if on_gpus else draw.one((1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 12, 12, 13, 16, 24))
     text |= {"seed": draw.integer(0, 999), "micro_batches": micro_batches,
              "batch_size": micro_batches * draw.integer(1, 2 if on_gpus or micro_batches > 12 else 4),

@@ -21,6 +21,7 @@ import shutil
 import sys
 import tempfile
 
+import data_files
 from drawn import draw_job, draw_way
 from ranks import train
 
@@ -184,6 +185,7 @@ def main():
         (folder / "text.txt").write_text("".join(
             f"line {i * i % 97}, {'and so on' if i % 3 else 'in short'}: {i}.\n" for i in range(60 if options.gpu else 400)),
             encoding="utf-8")
+        data_files.write_all(folder)
         fuzz = Fuzz(options, folder)
         for seed in options.seeds:
             of_seed, tried = try_seed(options, fuzz, seed)
