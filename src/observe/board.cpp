@@ -41,8 +41,10 @@ std::optional<Filters> filters_of(const Graph& graph, const exec::TensorBlock& p
   if (conv == graph.nodes.end()) return std::nullopt;
   const auto at = std::find(graph.parameters.begin(), graph.parameters.end(), conv->parameters.front());
   const auto index = static_cast<std::size_t>(at - graph.parameters.begin());
+  if (index >= parameters.size()) return std::nullopt;  // of another part
   const Shape& shape = parameters.shape(index);
-  if (shape.size() != 4) return std::nullopt;
+  const bool all_here = std::ssize(parameters.at(index)) == elements(shape);
+  if (shape.size() != 4 || !all_here) return std::nullopt;
   float largest = 0;
   for (const float weight : parameters.at(index)) {
     if (std::isfinite(weight)) largest = std::max(largest, std::abs(weight));

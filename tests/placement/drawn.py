@@ -218,6 +218,8 @@ def draw_job(seed, on_gpus=False):
     text |= {"seed": draw.integer(0, 999), "micro_batches": micro_batches,
              "batch_size": micro_batches * draw.integer(1, 2 if on_gpus or micro_batches > 12 else 4),
              "steps": draw.integer(2, 3) if on_gpus else draw.integer(3, 9), "optimizer": _optimizer(draw)}
+    if text["batch_size"] == micro_batches:
+        text["data"].pop("mix", None)  # a sample is mixed with another of its micro-batch
     evaluates = draw.chance(0.3 if on_gpus else 0.7)
     text["evaluate"] = {"every": f"{draw.integer(1, 3)} steps"} if evaluates else "never"
     text["learning_rate"] = _learning_rate(draw, evaluates)
