@@ -36,6 +36,15 @@ class Fault:
     def undo(self):
         pass
 
+    def launched(self, since, condition):
+        return self.training.wait_for_event(since, lambda event: event["event"] == "launch" and condition(event["on"]),
+                                            "a launch")
+
+    def use_all_hosts(self):
+        since = len(self.training.events())
+        say_hosts(self.hosts, ",".join(f"{name}:1" for name in self.hosts.names))
+        self.training.wait_for_restart(since, ("resize",))
+
     def step_of(self, event):
         return f"after step {event['step']}" if event["step"] >= 0 else "before a step"
 
@@ -126,19 +135,15 @@ class CutLink(Fault):
         found = self.training.wait_for_restart(self.since, ("hang",), host=self.host_name)
         if not found:
             return None
-        without = self.launched(lambda on: self.host_name not in on)
+        without = self.launched(self.since, lambda on: self.host_name not in on)
         self.training.wait_until_it_goes_on(1)
         self.undo()
-        back = self.launched(lambda on: self.host_name in on)
+        back = self.launched(self.since, lambda on: self.host_name in on)
         resize = self.training.wait_for_restart(self.since, ("resize",))
         if not without or not back or not resize:
             return None
         return (f"hang of rank {found['rank']} {self.step_of(found)}, went on with {without['ranks']} ranks; mended: "
                 f"the host is back {self.step_of(resize)}")
-
-    def launched(self, condition):
-        return self.training.wait_for_event(self.since, lambda event: event["event"] == "launch" and
-                                            condition(event["on"]), "a launch")
 
     def undo(self):
         if self.is_cut:
@@ -415,8 +420,7 @@ class UnfitHost(Fault):
         names = self.training.hosts_of_ranks()
         here = [rank for rank, name in enumerate(names) if name != self.hosts.names[0]]
         if not here or len(set(names)) == 1:
-            say_hosts(self.hosts, ",".join(f"{name}:1" for name in self.hosts.names))
-            self.training.wait_for_restart(len(self.training.events()), ("resize",))
+            self.use_all_hosts()
             return False
         rank = self.random.choice(here)
         self.name_of_host = names[rank]
@@ -451,10 +455,6 @@ class UnfitHost(Fault):
         resize = back and self.training.wait_for_restart(self.since, ("resize",))
         return resize and f"left out, went on with {without['ranks']} ranks; mended: the host is back {self.step_of(resize)}"
 
-    def launched(self, since, condition):
-        return self.training.wait_for_event(since, lambda event: event["event"] == "launch" and condition(event["on"]),
-                                            "a launch")
-
     def undo(self):
         if self.is_unfit and self.WAYS[self.way]:
             self.training.make_unfit(self.name_of_host)
@@ -477,18 +477,13 @@ class ChangeShares(Fault):
         self.before = self.training.shares or equal
         sharing = [rank for ranks in parts if len(ranks) > 1 for rank in ranks]
         if not sharing:
-            self.add_ranks()
+            self.use_all_hosts()
             return False
         most = max(self.before[str(rank)] for rank in sharing)
         self.rank = self.random.choice([rank for rank in sharing if self.before[str(rank)] == most])
         self.process = self.training.process_of_rank(self.rank)
         self.what = f"rank {self.rank} of {self.training.ranks()} slows down"
         return self.process is not None
-
-    def add_ranks(self):
-        since = len(self.training.events())
-        say_hosts(self.hosts, ",".join(f"{name}:1" for name in self.hosts.names))
-        self.training.wait_for_restart(since, ("resize",))
 
     def slow(self):
         try:

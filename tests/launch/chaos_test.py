@@ -80,7 +80,7 @@ class Verdict(unittest.TestCase):
         hits[-1].effect = ""
         self.assertEqual(self.against(hits), [
             "the effect of 44 faults was seen, expected 45",
-            f"'{NAMES[-1]}' hit a busy moment 2 times, expected at least 3"])
+            "'make a host unfit' hit a busy moment 2 times, expected at least 3"])
 
     def test_a_death_that_no_fault_explains(self):
         event = {"reason": "death", "step": 7, "message": "rank 1 (host a) died"}
