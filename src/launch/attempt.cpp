@@ -11,7 +11,6 @@
 #include "comm/transport/mpi_folder.hpp"
 #include "core/cgroup.hpp"
 #include "core/unfit_hosts.hpp"
-#include "launch/open_mpi_words.hpp"
 #include "launch/processes.hpp"
 #include "launch/rank_agent.hpp"
 #include "launch/secrets.hpp"
@@ -27,10 +26,16 @@ constexpr milliseconds kMpirunPatience{1'500};  ///< time to clean up after itse
 constexpr milliseconds kKillPatience{10'000};
 constexpr double kEndPatience = 10;  ///< seconds that mpirun may still run after the last rank's bye
 
-constexpr milliseconds kWordsPatience{3'000};  ///< for what mpirun says of a rank that has died before it connected
+/// For what mpirun says of a rank that has died before it connected: it waits 3 s for the others, then tells which.
+constexpr milliseconds kWordsPatience{15'000};
 
-constexpr const char* kIllegalInstruction = "killed by signal 4 ";
-constexpr const char* kNotStarted = "ended with 127";  ///< by the loader; no command of lockstep does
+constexpr const char* kIllegalInstruction = "killed by signal 4 (Illegal instruction)";
+constexpr int kCodeNotStarted = 127;  ///< of the loader; no command of lockstep ends with it
+constexpr const char* kNotStarted = "ended with 127";
+
+bool is_the_hosts(const std::string& cause) {
+  return cause == kNotStarted || cause == kIllegalInstruction;
+}
 
 void blame_host(AttemptOutcome& outcome, const std::string& host) {
   outcome.code = static_cast<int>(ExitCode::unfit_host);
@@ -136,30 +141,46 @@ std::optional<AttemptOutcome> Attempt::mpirun_ended() {
       -1,
       fmt::format("mpirun ended with {} before its ranks did:{}", code, last_lines(options_.folder + "/mpirun.log", 8)),
       {}};
-  const std::string host = open_mpi_words_in(options_.folder + "/mpirun.log").host_without_program();
+  const OpenMpiWords words = open_mpi_words_in(options_.folder + "/mpirun.log");
+  const std::string host = words.host_without_program();
   if (!host.empty()) blame_host(outcome, host);
+  const auto death = death_at_start(words);
+  if (death && is_the_hosts(death->cause)) outcome.kind = AttemptOutcome::Kind::died;  // explained there
   return outcome;
 }
 
+// Of a rank that had not connected yet. Open MPI 4 may not name one that dies at once, but ends with its code.
+std::optional<OpenMpiWords::Death> Attempt::death_at_start(const OpenMpiWords& words) {
+  if (auto first = words.first_death()) return ranks_.has_met(first->rank) ? std::nullopt : first;
+  OpenMpiWords::Death death{-1, ""};
+  if (mpirun_.poll() == kCodeNotStarted) death.cause = kNotStarted;
+  if (mpirun_.poll() == 128 + SIGILL) death.cause = kIllegalInstruction;
+  if (death.cause.empty()) return std::nullopt;
+  std::set<std::string> hosts;
+  for (int rank = options_.mpirun.ranks - 1; rank >= 0; --rank) {
+    if (ranks_.has_met(rank)) continue;
+    death.rank = rank;
+    hosts.insert(host_of(rank, options_.mpirun.hosts));
+  }
+  return hosts.size() == 1 ? std::optional(death) : std::nullopt;
+}
+
 // What mpirun says of it, once it has ended, and the kernel.
-void Attempt::explain_death(AttemptOutcome& outcome) const {
+void Attempt::explain_death(AttemptOutcome& outcome) {
   const OpenMpiWords words = open_mpi_words_in(options_.folder + "/mpirun.log");
   std::string cause = words.death(outcome.rank);
   // When a rank dies before it connects, mpirun kills the others, which are missed first.
-  const auto first = words.first_death();
-  if (first && !ranks_.has_met(first->rank)) {
+  if (const auto first = death_at_start(words)) {
     outcome.rank = first->rank;
     outcome.host = host_of(first->rank, options_.mpirun.hosts);
     outcome.message = rank_text(outcome.rank, outcome.host) + " died";
     cause = first->cause;
   }
-  if (cause == kNotStarted) {
-    cause += ": the program cannot be started there:" + last_lines(options_.folder + "/mpirun.log", 8);
+  if (is_the_hosts(cause)) {
     blame_host(outcome, outcome.host);
-  }
-  if (cause.starts_with(kIllegalInstruction)) {
-    cause += "; this host's processor lacks instructions that the program was built for";
-    blame_host(outcome, outcome.host);
+    cause += cause == kNotStarted
+                 ? ": the program cannot be started there:" + last_lines(options_.folder + "/mpirun.log", 8)
+                 : "; this host's processor lacks instructions that the program was built for";
   }
   if (Cgroups().memory_kills() > memory_kills_) cause = (cause.empty() ? "killed" : cause) + kOutOfMemory;
   const std::string block = cause.empty() ? words.first_block() : "";

@@ -10,6 +10,7 @@
 #include "core/spans.hpp"
 #include "launch/child.hpp"
 #include "launch/mpirun.hpp"
+#include "launch/open_mpi_words.hpp"
 #include "launch/rank_monitor.hpp"
 
 namespace lockstep::launch {
@@ -35,7 +36,8 @@ class Attempt {
   std::optional<AttemptOutcome> look();
   std::optional<AttemptOutcome> mpirun_ended();
   void end_processes(bool at_once);
-  void explain_death(AttemptOutcome& outcome) const;
+  std::optional<OpenMpiWords::Death> death_at_start(const OpenMpiWords& words);
+  void explain_death(AttemptOutcome& outcome);
 
   AttemptOptions options_;
   RankMonitor ranks_;
