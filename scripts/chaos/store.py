@@ -9,14 +9,14 @@ from s3_server import KEY_ID, Server
 MANY = 1_000_000
 
 
-def serve_on(process):
+def serve_on(process, address):
     """A server in the network of this process. A socket stays in the network in which it was made, so one thread goes
     there."""
     def make():
         with open(f"/proc/{process}/ns/net", "rb") as network:
             if ctypes.CDLL(None, use_errno=True).setns(network.fileno(), 0) != 0:
                 raise OSError(ctypes.get_errno(), "setns")
-        return Server("chaos", "10.77.0.1")
+        return Server("chaos", address)
     with concurrent.futures.ThreadPoolExecutor(1) as thread:
         return thread.submit(make).result()
 
@@ -25,7 +25,7 @@ class Store:
     WAYS = ("503", "close", "slow", "clock", "expired")
 
     def __init__(self, hosts, folder):
-        self.server = serve_on(hosts.pids[0])
+        self.server = serve_on(hosts.pids[0], "10.77.0.1")
         self.server.http.handle_error = lambda *_: None  # clients die, too
         self.credentials, self.number, self.key = pathlib.Path(folder) / "credentials", 0, KEY_ID
         self.write_key()
