@@ -218,6 +218,9 @@ def draw_job(seed, on_gpus=False):
     text |= {"seed": draw.integer(0, 999), "micro_batches": micro_batches,
              "batch_size": micro_batches * draw.integer(1, 2 if on_gpus or micro_batches > 12 else 4),
              "steps": draw.integer(2, 3) if on_gpus else draw.integer(3, 9), "optimizer": _optimizer(draw)}
+    if not text["model"].get("gpt", {}).get("bias", True):
+        for group in text["optimizer"].get("groups", ()):
+            group["match"] = [pattern.replace("*bias*", "*norm*") for pattern in group["match"]]
     if text["batch_size"] == micro_batches:
         text["data"].pop("mix", None)  # a sample is mixed with another of its micro-batch
     evaluates = draw.chance(0.3 if on_gpus else 0.7)
