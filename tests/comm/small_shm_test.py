@@ -28,11 +28,11 @@ class SmallSharedMemory(unittest.TestCase):
     def assert_done(self, done):
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
 
-    def assert_refused(self, done, use, needed):
+    def assert_refused(self, done, use, needed, together=""):
         self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
         expected = (rf"shared memory for {use}: {needed} MiB are needed, /dev/shm has [\d.]+ MiB free "
                     r"\(No space left on device\); give it more: docker run --shm-size=2g, or in Kubernetes an emptyDir "
-                    r"with medium: Memory on /dev/shm\n")
+                    rf"with medium: Memory on /dev/shm{together}\n")
         self.assertTrue(re.search(expected, done.stderr), done.stderr)
 
     def test_a_move_of_micro_batches_frees_the_old_memory_first(self):
@@ -40,11 +40,13 @@ class SmallSharedMemory(unittest.TestCase):
         self.assert_done(run("30m", "aa", "reduce", 4))
 
     def test_a_reducer_without_room(self):
-        self.assert_refused(run("26m", "aa", "reduce", 4), "the all-reduce of gradients", r"1[26]\.0")
+        self.assert_refused(run("26m", "aa", "reduce", 4), "the all-reduce of gradients", r"1[26]\.0",
+                            r"; the 2 ranks of this host need 28\.0 MiB together")
 
     def test_own_parameters_without_room(self):
         # 20 of 30 slices of 1 MiB belong to host a.
-        self.assert_refused(run("18m", "aab", "fetch", 30), "parameters", r"20\.0")
+        self.assert_refused(run("18m", "aab", "fetch", 30), "parameters", r"20\.0",
+                            r"; the 2 ranks of this host need 20\.\d MiB together")
 
     def test_what_is_fetched_without_room(self):
         self.assert_refused(run("20600k", "aab", "fetch", 30), "parameters", r"1\.0")

@@ -46,7 +46,7 @@ struct Announcement {
   std::array<char, HostBlock::kMaxLayout + 1> layout{};
   const std::shared_ptr<AlignedBytes>* block = nullptr;  ///< between threads: the block itself
   std::array<char, 64> server{};                         ///< between processes: who hands out its file
-  std::uint64_t bytes = 0;
+  std::uint64_t bytes = 0, allocated = 0;                ///< all; of these, what is allocated at once
   std::array<char, 512> error{};
 };
 
@@ -63,13 +63,27 @@ void write(std::array<char, N>& place, const std::string& text) {
   std::copy_n(text.begin(), std::min(text.size(), N - 1), place.begin());
 }
 
+// What one rank finds free depends on how much its neighbours have allocated by then.
+std::string needed_by_host(const Topology& topology, const std::vector<Announcement>& all, std::size_t of_rank,
+                           int rank) {
+  std::uint64_t bytes = 0;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (topology.same_host(static_cast<int>(i / of_rank), rank)) bytes += all[i].allocated;
+  }
+  if (bytes == 0) return "";
+  return fmt::format("; the {} ranks of this host need {:.1f} MiB together", topology.local_size(rank),
+                     static_cast<double>(bytes) / (1024.0 * 1024.0));
+}
+
 void throw_any_error(const Communicator& communicator, const std::vector<Announcement>& all) {
+  const Topology& topology = communicator.topology();
   const std::size_t of_rank = all.size() / static_cast<std::size_t>(communicator.size());
   for (std::size_t i = 0; i < all.size(); ++i) {
     const auto& error = all[i].error;
     if (error[0] == '\0') continue;
-    throw Error(ExitCode::infrastructure,
-                fmt::format("{}: {}", describe(communicator.topology(), static_cast<int>(i / of_rank)), error.data()));
+    const auto rank = static_cast<int>(i / of_rank);
+    throw Error(ExitCode::infrastructure, fmt::format("{}: {}{}", describe(topology, rank), error.data(),
+                                                      needed_by_host(topology, all, of_rank, rank)));
   }
 }
 
@@ -90,6 +104,13 @@ void compare_layouts(const Communicator& communicator, const std::vector<Announc
                     blocks[k].use, expected.data(), describe(communicator.topology(), first), found.data(),
                     describe(communicator.topology(), r)));
   }
+}
+
+std::uint64_t allocated_at_once(const HostBlock& block) {
+  if (!block.written) return block.bytes;
+  std::uint64_t bytes = 0;
+  for (const ByteRange& range : *block.written) bytes += range.end - range.begin;
+  return bytes;
 }
 
 std::vector<Announcement> announcements_of(std::span<const HostBlock> blocks) {
@@ -154,6 +175,7 @@ HostMemories share_between_processes(Communicator& communicator, std::span<const
   std::vector<SharedSegment> own;
   std::vector<std::unique_ptr<FileServer>> servers;
   HostMemories memories;
+  for (std::size_t k = 0; shares && k < blocks.size(); ++k) mine[k].allocated = allocated_at_once(blocks[k]);
   try {
     for (std::size_t k = 0; k < blocks.size(); ++k) {
       const HostBlock& block = blocks[k];
