@@ -23,22 +23,38 @@ class Cuts {
     if (elements_ > 0) allowed_.push_back(elements_);
   }
 
-  /// Where the slice of this rank begins: the cut nearest to its equal share; in a tie, the lower one.
-  [[nodiscard]] std::int64_t start(int rank) const {
+  /// Where the slice of this rank begins: the cut nearest to its equal share; in a tie, the lower one. Fast for a rank
+  /// near that of the call before.
+  [[nodiscard]] std::int64_t start(int rank) {
     if (rank == ranks_) return elements_;
     const double ideal = static_cast<double>(elements_) * rank / ranks_;
-    const auto above = std::lower_bound(allowed_.begin(), allowed_.end(), ideal,
-                                        [](std::int64_t cut, double at) { return static_cast<double>(cut) < at; });
-    if (above == allowed_.begin()) return allowed_.front();
-    if (above == allowed_.end()) return allowed_.back();
+    const auto is_below = [&](std::size_t i) { return static_cast<double>(allowed_[i]) < ideal; };
+    std::size_t low = above_, high = above_;  // the first cut that is not below the ideal is in [low, high]
+    for (std::size_t step = 1; low > 0 && !is_below(low - 1); step *= 2) low -= std::min(step, low);
+    for (std::size_t step = 1; high < allowed_.size() && is_below(high); step *= 2) {
+      low = high + 1;
+      high = std::min(high + step, allowed_.size());
+    }
+    while (low < high) {
+      const std::size_t middle = low + (high - low) / 2;
+      if (is_below(middle)) {
+        low = middle + 1;
+      } else {
+        high = middle;
+      }
+    }
+    above_ = low;
+    if (above_ == 0) return allowed_.front();
+    if (above_ == allowed_.size()) return allowed_.back();
     const auto distance = [&](std::int64_t cut) { return std::abs(static_cast<double>(cut) - ideal); };
-    return distance(*std::prev(above)) <= distance(*above) ? *std::prev(above) : *above;
+    return distance(allowed_[above_ - 1]) <= distance(allowed_[above_]) ? allowed_[above_ - 1] : allowed_[above_];
   }
 
  private:
   std::int64_t elements_;
   int ranks_;
   std::vector<std::int64_t> allowed_ = {0};
+  std::size_t above_ = 0;  ///< found by the last call
 };
 
 }  // namespace
@@ -138,7 +154,7 @@ GradientBuckets::Bucket bucket_of(std::span<const std::int64_t> tensor_elements)
 }
 
 std::vector<std::int64_t> slice_bounds(const GradientBuckets::Bucket& bucket, int ranks) {
-  const Cuts allowed(bucket, ranks);
+  Cuts allowed(bucket, ranks);
   std::vector<std::int64_t> bounds;
   for (int r = 0; r <= ranks; ++r) bounds.push_back(allowed.start(r));
   return bounds;
@@ -146,7 +162,7 @@ std::vector<std::int64_t> slice_bounds(const GradientBuckets::Bucket& bucket, in
 
 std::vector<Slice> slices_of(const GradientBuckets& buckets, int bucket, int ranks) {
   const std::int64_t elements = buckets.at(bucket).elements;
-  const Cuts allowed(buckets.at(bucket), ranks);
+  Cuts allowed(buckets.at(bucket), ranks);
   std::vector<Slice> slices;
   std::int64_t first = allowed.start(0);
   for (int rank = 0; rank < ranks && first != elements;) {
