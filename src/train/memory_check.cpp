@@ -97,7 +97,9 @@ std::string refusal_of(const Run& run, const Balancing& balancing, const Found& 
       graph, run.job, exec::needs_of(exec::KernelSet(graph, Mode::training, run.context.device)), {}};
   const plan::MemorySetup memory = plan::memory_setup(model, run.context.registries.optimizers);
   const plan::RankSetup ranks{run.communicator.topology().host_of, balancing.workers_of_ranks(), {}};
-  const plan::PlacedModel placed = plan::place_model(model, ranks, plan::choice_of(run.job));
+  plan::RankSetup dealt = ranks;
+  dealt.micro_batches = balancing.counts();
+  const plan::PlacedModel placed = plan::place_model(model, dealt, plan::choice_of(run.job));
   const auto r = static_cast<std::size_t>(rank);
   const std::vector<plan::RankMemory> needs = plan::memory_of(placed, memory);
   const plan::RankRoom room{needs[r].least(), found.rooms[r].limit};

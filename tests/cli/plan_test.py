@@ -14,8 +14,8 @@ SMALL = ["data.train.digits.count=256", "data.validation.digits.count=100", "bat
          "learning_rate=0.002"]
 
 
-def run(*words, code=0, limit=None):
-    command = [PROGRAM, *words]
+def run(*words, code=0, limit=None, program=PROGRAM):
+    command = [program, *words]
     if limit:
         command = ["bash", "-c", f'ulimit -d {limit}; exec "$@"', "bash", *command]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False, stdin=subprocess.DEVNULL)
@@ -201,6 +201,17 @@ class Plan(unittest.TestCase):
                                       r"parallel\.parts=1 recompute=never needs \d+\.\d MiB: try more ranks, more micro-batches of "
                                       r"fewer samples, or a smaller model\n  MiB, rank  parameters  gradients  optimizer")
         self.assertNotIn("step 1", done.stdout + done.stderr)
+
+    def test_the_table_of_a_run_that_cannot_fit_has_its_weights(self):
+        """With 7 of 8 micro-batches a rank keeps sums of 4, 2 and 1 of them; with an equal deal, of 4 only."""
+        wide = [*SMALL, "model={mlp: {hidden: [4096, 4096]}}", "checkpoint=never", "balance={weights: {a: 7, b: 1}}"]
+        ranks = [word for host in "ab" for word in
+                 (":", "-n", "1", "-x", f"LOCKSTEP_HOST_ID={host}", PROGRAM, "train", *wide)]
+        done = run(*ranks[1:], program="mpirun", code=78, limit=200_000)
+        (first, second) = re.findall(r"^  [01] +([\d.]+) +([\d.]+) ", done.stderr, re.MULTILINE)
+        self.assertEqual(first[0], second[0])
+        sums = (float(first[1]) - float(second[1])) / float(first[0])
+        self.assertGreater(sums, 1.5, done.stderr)
 
     def test_mistakes(self):
         for words, message in (
