@@ -60,7 +60,7 @@ RunMetrics::RunMetrics(const RankContext& run)
 }
 
 RunMetrics::~RunMetrics() {
-  metrics_->set(State::ended);
+  metrics_->set(ended_ ? State::ended : State::failed);
   if (!exporter_) return;
   const std::size_t scrapes = exporter_->scrapes();
   const auto end = Clock::now();
@@ -151,7 +151,8 @@ void RunMetrics::begin_rank(const RunFacts& facts) {
   const auto& layers = facts.graph.nodes;
   metrics_->describe(Metric::part_info, {{"part", std::to_string(facts.part)},
                                          {"first", layers.empty() ? "" : layers.front().name},
-                                         {"last", layers.empty() ? "" : layers.back().name}});
+                                         {"last", layers.empty() ? "" : layers.back().name},
+                                         {"digest", run_.canonical.digest.substr(0, 12)}});
   metrics_->set(Metric::part_info, 1);
   metrics_->describe(Metric::device_micro_batch_seconds,
                      {{"device", device.model}, {"host", host}, {"workload", workload_of(facts.graph)}});
@@ -262,7 +263,7 @@ void RunMetrics::step_done(const StepReport& report, const exec::StepSums& sums)
         balance::from_values(sums.rank_values.data() + static_cast<std::ptrdiff_t>(r) * balance::kMeasures);
   }
   telemetry::RankMetrics& to = *metrics_;
-  ++steps_;
+  if (steps_++ == 0) to.set(Metric::first_step_time, unix_time());
   to.add(Metric::steps, 1);
   to.observe(Metric::step_seconds, report.seconds);
   to.set(Metric::last_step_time, unix_time());

@@ -14,7 +14,7 @@ using Scope = MetricScope;
 constexpr std::array kPhases{"data_wait", "part_wait", "compute",  "reduce_wait",
                              "reduce",    "update",    "evaluate", "checkpoint"};
 constexpr std::array kActivities{"compute", "data_wait", "activation_wait", "gradient_wait", "send_wait", "idle"};
-constexpr std::array kStates{"starting", "training", "evaluating", "checkpointing", "ended"};
+constexpr std::array kStates{"starting", "training", "evaluating", "checkpointing", "ended", "failed"};
 constexpr std::array kWays{"shared_memory", "network"};
 constexpr std::array kNonFinite{"loss", "gradient_norm"};
 constexpr std::array kModes{"user", "system"};
@@ -47,6 +47,8 @@ constexpr std::array<MetricInfo, kMetrics> kList{{
      kStepBounds},
     {Metric::waiting_ratio, "lockstep_waiting_ratio", Kind::gauge, Scope::rank,
      "Fraction of the last step that this rank waited for slower ranks."},
+    {Metric::first_step_time, "lockstep_first_step_timestamp_seconds", Kind::gauge, Scope::rank,
+     "When this process finished its first step."},
     {Metric::last_step_time, "lockstep_last_step_timestamp_seconds", Kind::gauge, Scope::rank,
      "When the last step was done; before the first one, when training began."},
     {Metric::start_time, "lockstep_start_timestamp_seconds", Kind::gauge, Scope::rank,
@@ -85,7 +87,7 @@ constexpr std::array<MetricInfo, kMetrics> kList{{
     {Metric::part_info, "lockstep_part_info", Kind::gauge, Scope::rank,
      "1; the labels say which part of the model the rank has, from which layer to which. Part 0 where the model is "
      "whole.",
-     "part, first, last"},
+     "part, first, last, digest"},
     {Metric::worker_seconds, "lockstep_worker_seconds_total", Kind::counter, Scope::rank,
      "Seconds of the rank's workers, added up over them, from the beginning of each step until the last rank has "
      "computed its last micro-batch. Of a model in parts: activation_wait and gradient_wait for other parts, send_wait "

@@ -24,7 +24,7 @@ enum class MetricScope : std::uint8_t {
 
 /// The values of a label that a metric is split by, in order.
 enum class Phase : std::uint8_t { data_wait, part_wait, compute, reduce_wait, reduce, update, evaluate, checkpoint };
-enum class State : std::uint8_t { starting, training, evaluating, checkpointing, ended };
+enum class State : std::uint8_t { starting, training, evaluating, checkpointing, ended, failed };
 enum class Activity : std::uint8_t { compute, data_wait, activation_wait, gradient_wait, send_wait, idle };
 enum class Way : std::uint8_t { shared_memory, network };
 enum class NonFinite : std::uint8_t { loss, gradient_norm };
@@ -37,6 +37,7 @@ enum class Metric : std::uint8_t {
   phase_seconds,
   step_seconds,
   waiting_ratio,
+  first_step_time,
   last_step_time,
   start_time,
   state,

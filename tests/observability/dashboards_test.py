@@ -84,7 +84,7 @@ class Dashboards(unittest.TestCase):
         panels = {panel["title"]: panel for _, panel in self.panels()}
         for title in ("Compute seconds per micro-batch", "Speed of a rank", "Parts: computing", "Parts: waiting for each other"):
             for target in panels[title]["targets"]:
-                self.assertIn("* on (cluster, namespace, job, run, rank) group_left (part) lockstep_part_info{", target["expr"], title)
+                self.assertIn("* on (cluster, namespace, job, run, rank, instance) group_left (part) lockstep_part_info{", target["expr"], title)
                 self.assertTrue({"{{part}}", "{{rank}}"} & set(re.findall(r"{{\w+}}", target["legendFormat"])), title)
 
     def test_annotations(self):

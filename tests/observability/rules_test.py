@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """The rules by themselves: promtool accepts them, every alert has a case in which it fires and one in which it does not,
-and runs of one name are two where their namespaces or their clusters differ."""
+and runs of one name are two where their namespaces or their clusters differ, and where only the instances of their ranks
+do, as the trials of a sweep."""
 import concurrent.futures
 import copy
 import os
@@ -49,19 +50,56 @@ def of_all_tenants(case):
     return case
 
 
+TRIALS = {"a:9840": "one", "b:9840": "two", "c:9840": "three"}  # digests of their jobs, by instance
+OF_TRIALS = {"LockstepStraggler": ("instance", "digest"), "LockstepPartWaits": ("digest",), "LockstepCheckpointStale": ("instance",),
+             "LockstepCollectiveHang": ("instance",), "LockstepGpuIdle": ("instance",), "LockstepDataStarved": ("instance",)}
+QUIET_IN_THREE = {"LockstepCheckpointStale": ('state="ended"', "1x80"), "LockstepCollectiveHang": ("last_step", "0+15x80"),
+                  "LockstepGpuIdle": ('state="training"', "0x160")}
+
+
+def series_of_trial(line, instance, digest, quiet):
+    more = f',instance="{instance}"' + (f',digest="{digest}"' if "part_info" in line["series"] else "")
+    values = next((values for part, values in quiet if digest == "three" and part in line["series"]), line["values"])
+    return {"series": line["series"][:-1] + more + "}", "values": values}
+
+
+def alert_of_trial(alert, told, instance, digest):
+    labels = {"instance": instance, "digest": digest, "device": "T4" if digest == "one" and len(told) == 2 else ""}
+    return {**alert, "exp_labels": alert["exp_labels"] | {key: labels[key] for key in (*told, "device") if labels[key]}}
+
+
+def of_trials(case):
+    """The same case, had each of three trials of one run what there was, and the first a known device; None: it says
+    nothing of their ranks."""
+    alerts = [copy.deepcopy(test) for test in case.get("alert_rule_test", []) if test["alertname"] in OF_TRIALS]
+    if not any(test["exp_alerts"] for test in alerts) or re.search("instance=|rank_info|cluster=", str(case)):
+        return None
+    quiet = [QUIET_IN_THREE[test["alertname"]] for test in alerts if test["alertname"] in QUIET_IN_THREE]
+    lines = [series_of_trial(line, instance, digest, quiet) for line in case["input_series"] for instance, digest in TRIALS.items()]
+    for line in list(lines):
+        if 'digest="one"' in line["series"]:
+            labels = re.sub(r',(part|first|last|digest)="[^"]*"', "", line["series"].partition("{")[2])
+            lines.append({**line, "series": "lockstep_rank_info{" + labels[:-1] + ',device="T4"}'})
+    for test in alerts:
+        told = OF_TRIALS[test["alertname"]]
+        test["exp_alerts"] = [alert_of_trial(alert, told, instance, digest) for instance, digest in TRIALS.items()
+                              for alert in test["exp_alerts"] if digest != "three" or test["alertname"] not in QUIET_IN_THREE]
+    return {"name": case["name"], "interval": case["interval"], "input_series": lines, "alert_rule_test": alerts}
+
+
 def name_of(rule):
     return rule.get("record") or rule["alert"]
 
 
-def mutants(rules):
-    """(what was left out, names of the rules that this may change, rules) for each label of a tenant and each clause that
-    has it."""
+def mutants(rules, labels):
+    """(what was left out, names of the rules that this may change, rules) for each of the labels and each clause that has
+    it."""
     every = [rule for group in rules["groups"] for rule in group["rules"]]
     for rule in every:
         expression, name = rule["expr"], name_of(rule)
         changed = [name, *(name_of(other) for other in every if name in other["expr"])]
         for clause in CLAUSE.finditer(expression):
-            for label in TENANT:
+            for label in set(labels) & set(clause[1].split(", ")):
                 begin, end = clause.span(1)
                 kept = [name for name in clause[1].split(", ") if name != label]
                 rule["expr"] = expression[:begin] + ", ".join(kept) + expression[end:]
@@ -83,7 +121,7 @@ class Rules(unittest.TestCase):
 
     def test_every_alert_has_cases(self):
         alerts = set(re.findall(r"alert: (\w+)", RULES.read_text()))
-        self.assertEqual(len(alerts), 11)
+        self.assertEqual(len(alerts), 15)
         text = CASES.read_text()
         quiet = set(re.findall(r"alertname: (\w+), eval_time: \w+, exp_alerts: \[\]", text))
         fires = set(re.findall(r"alertname: (\w+)\n", text))
@@ -91,12 +129,11 @@ class Rules(unittest.TestCase):
         self.assertEqual(quiet, alerts)
 
 
-class Tenants(unittest.TestCase):
+class Changed(unittest.TestCase):
     def setUp(self):
         self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
         self.rules = yaml.safe_load(RULES.read_text())
         self.cases = yaml.safe_load(CASES.read_text())
-        self.cases["tests"] = [of_all_tenants(case) for case in self.cases["tests"]]
 
     def run_cases(self, name, rules, about=("",)):
         """Those that say something about one of these rules."""
@@ -107,6 +144,17 @@ class Tenants(unittest.TestCase):
         path = self.folder / f"cases-{name}.yaml"
         path.write_text(yaml.safe_dump({**self.cases, "rule_files": [f"rules-{name}.yaml"], "tests": cases}))
         return promtool_test(path)
+
+    def assert_all_fail(self, all_mutants):
+        with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as threads:
+            codes = threads.map(lambda item: self.run_cases(item[0], item[1][2], item[1][1]).returncode, enumerate(all_mutants))
+        self.assertEqual([what for (what, *_), code in zip(all_mutants, codes) if code != 1], [])
+
+
+class Tenants(Changed):
+    def setUp(self):
+        super().setUp()
+        self.cases["tests"] = [of_all_tenants(case) for case in self.cases["tests"]]
 
     def test_cases_of_three_tenants(self):
         done = self.run_cases("all", self.rules)
@@ -120,11 +168,26 @@ class Tenants(unittest.TestCase):
                 self.assertEqual(labels.split(", ")[:2], list(TENANT), expression)
 
     def test_a_clause_without_one_of_them_fails_a_case(self):
-        all_mutants = list(mutants(self.rules))
+        all_mutants = list(mutants(self.rules, TENANT))
         self.assertGreater(len(all_mutants), 50)
-        with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as threads:
-            codes = threads.map(lambda item: self.run_cases(item[0], item[1][2], item[1][1]).returncode, enumerate(all_mutants))
-        self.assertEqual([what for (what, *_), code in zip(all_mutants, codes) if code != 1], [])
+        self.assert_all_fail(all_mutants)
+
+
+class Trials(Changed):
+    def setUp(self):
+        super().setUp()
+        self.cases["tests"] = [*filter(None, map(of_trials, self.cases["tests"])),
+                               *(case for case in self.cases["tests"] if "rank_info" in str(case))]
+
+    def test_cases_of_three_trials(self):
+        self.assertGreater(len(self.cases["tests"]), 7)
+        done = self.run_cases("all", self.rules)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+
+    def test_a_clause_without_a_label_that_tells_them_apart_fails_a_case(self):
+        all_mutants = list(mutants(self.rules, ("instance", "digest", "device")))
+        self.assertGreaterEqual(len(all_mutants), 20)
+        self.assert_all_fail(all_mutants)
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import urllib.error
 
 from servers import Prometheus, Training, fetch, wait_until
 
@@ -27,6 +28,13 @@ def rank_at(target):
     """The rank whose metrics are served at `target`."""
     line = next(line for line in fetch(f"http://{target}/metrics").splitlines() if line.startswith("lockstep_micro_batches{"))
     return int(line.split('rank="')[1].split('"')[0])
+
+
+def served(port):
+    try:
+        return fetch(f"http://127.0.0.1:{port}/metrics")
+    except urllib.error.URLError:
+        return ""  # not yet
 
 
 class Targets(unittest.TestCase):
@@ -61,6 +69,15 @@ class Targets(unittest.TestCase):
     def assert_withdrawn(self):
         self.assertEqual(self.targets(), [])
         self.assertEqual(list(self.shared.glob("*")), [])
+
+    def test_a_last_scrape_tells_whether_the_run_has_ended_or_failed(self):
+        for state, words, code in (("ended", ["steps=3"], 0), ("failed", ["learning_rate=1e30"], 76)):
+            port = free_port()
+            job = [*SMALL, "steps=100", *words, *self.telemetry(port, linger=30), f"run_directory={self.folder}/{state}"]
+            with subprocess.Popen([os.environ["LOCKSTEP"], "train", *job], stdout=subprocess.DEVNULL,
+                                  stderr=subprocess.DEVNULL) as run:
+                wait_until(lambda: f'lockstep_state{{rank="0",state="{state}"}} 1' in served(port), state)
+                self.assertEqual(run.wait(180), code)
 
     def test_over_a_killed_rank_a_crash_and_another_size(self):
         port = free_ports(3)

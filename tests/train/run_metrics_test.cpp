@@ -92,6 +92,8 @@ TEST(RunMetrics, EachRankServesItsOwnNumbers) {
     const std::string& text = scrapers[static_cast<std::size_t>(r)].text;
     const std::string rank = "{rank=\"" + std::to_string(r) + "\"}";
     EXPECT_EQ(value_of(text, "lockstep_steps_total" + rank), 10) << text;
+    EXPECT_GE(value_of(text, "lockstep_first_step_timestamp_seconds" + rank),
+              value_of(text, "lockstep_start_timestamp_seconds" + rank));
     EXPECT_EQ(value_of(text, "lockstep_samples_total" + rank), 10 * 16 / 2);
     EXPECT_EQ(value_of(text, "lockstep_micro_batches" + rank), 2);
     EXPECT_EQ(value_of(text, "lockstep_share_ratio" + rank), 0.5);
@@ -135,6 +137,8 @@ TEST(RunMetrics, OfAModelInPartsEachRankTellsWhichItHasAndForWhomItWaits) {
   (void)run_on(2, directory, {kServed, layers, "parallel.parts=2", "threads=2"}, &scrapers, events);
   const auto parts = events.of<events::Part>();
   ASSERT_EQ(parts.size(), 2U);
+  const std::string& leader = scrapers[0].text;
+  const std::string digest = leader.substr(leader.find(",digest=\"", leader.find("lockstep_job_info{")), 22);
   double flops = 0;
   for (int r = 0; r < 2; ++r) {
     const std::string &text = scrapers[static_cast<std::size_t>(r)].text, rank = "{rank=\"" + std::to_string(r) + "\"";
@@ -143,7 +147,7 @@ TEST(RunMetrics, OfAModelInPartsEachRankTellsWhichItHasAndForWhomItWaits) {
     EXPECT_EQ(part.parts, 2);
     EXPECT_EQ(part.ranks, std::to_string(r));
     EXPECT_EQ(value_of(text, "lockstep_part_info" + rank + ",part=\"" + part.ranks + "\",first=\"" + part.first +
-                                 "\",last=\"" + part.last + "\"}"),
+                                 "\",last=\"" + part.last + "\"" + digest + "}"),
               1)
         << text;
     const auto seconds = [&](const std::string& activity) {
