@@ -59,20 +59,21 @@ struct ModelOptions {
 struct SourceOptions {
   SourceKind kind = SourceKind::digits;
   std::vector<std::string> paths;  ///< as written, globs expanded; idx: images then labels may be one glob or a folder
-  std::vector<std::string> patterns;            ///< the same before globs were expanded
-  std::string labels;                           ///< idx: the label file, if it cannot be found beside the images
-  std::int64_t count = 0;                       ///< digits: number of samples; other kinds: 0 = all
-  std::int64_t first = 0;                       ///< digits: index of the first digit
-  bool pairs = false;                           ///< digits: two digits and whether they are equal (left, right, label)
-  bool masks = false;                           ///< digits: also where the ink is (image, mask, label)
-  bool same = false;                            ///< digits: with pairs, both are equal, and label is which they are
-  bool triplets = false;                        ///< digits: two equal ones and another (anchor, positive, negative,
-                                                ///< label)
-  SourcePart part = SourcePart::automatic;      ///< idx, cifar
-  Tokenizer tokenizer = Tokenizer::characters;  ///< text, texts
+  std::vector<std::string> patterns;        ///< the same before globs were expanded
+  std::string labels;                       ///< idx: the label file, if it cannot be found beside the images
+  std::int64_t count = 0;                   ///< digits: number of samples; other kinds: 0 = all
+  std::int64_t first = 0;                   ///< digits: index of the first digit
+  bool pairs = false;                       ///< digits: two digits and whether they are equal (left, right, label)
+  bool masks = false;                       ///< digits: also where the ink is (image, mask, label)
+  bool same = false;                        ///< digits: with pairs, both are equal, and label is which they are
+  bool triplets = false;                    ///< digits: two equal ones and another (anchor, positive, negative,
+                                            ///< label)
+  SourcePart part = SourcePart::automatic;  ///< idx, cifar
+  std::optional<Tokenizer> tokenizer;       ///< text, texts; none: characters, or that of the training set
   std::string tokenizer_file;  ///< text: a tokenizer.json, or a folder with one or with vocab.json and merges.txt;
                                ///< empty: `tokenizer`
-  std::int64_t context = 0;    ///< text, tokens: window length; texts: most tokens of a sample
+  std::int64_t context = 0;    ///< text, tokens: window length; texts: most tokens of a sample; 0: that of the
+                               ///< training set
   std::string text_column = "text";    ///< texts: the column or entry of the text
   std::string label_column = "label";  ///< texts: of the class; empty: texts or rows to predict for
   double masked = 0;       ///< text, tokens: share of a window that is hidden and predicted; 0: the next token

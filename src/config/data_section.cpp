@@ -34,7 +34,7 @@ Is<Data> validation_section(const Catalogue& catalogue) {
       .alternative([](Data&) {}, [](const Data& data) { return data.validation_fold.of > 0; })
       .field("list", &Data::validation_list, existing_file(), "the training samples that a file names, one a line")
       .alternative([](Data&) {}, [](const Data& data) { return !data.validation_list.empty(); });
-  for (const auto& format : source_formats(catalogue)) {
+  for (const auto& format : source_formats(catalogue, /*evaluates=*/true)) {
     const auto choose = [format](Data& data) { format.choose(data.validation.emplace()); };
     const auto chosen = [format](const Data& data) { return data.validation && format.is_of(*data.validation); };
     section.part(format.name, member_of(&Data::validation, optional_of(format.settings)), format.doc)
@@ -158,7 +158,8 @@ Is<DataOptions> data_section(const Catalogue& catalogue) {
       .field("class_weights", &Data::class_weights, optional_of(class_weights_rule()),
              "how much the loss of a training sample counts, by its class: a map by name (others count 1), a list by "
              "number, or balanced: inversely to how often the class occurs")
-      .field("test", &Data::test, optional_of(source_section(catalogue)), "the samples of `lockstep eval`")
+      .field("test", &Data::test, optional_of(source_section(catalogue, /*evaluates=*/true)),
+             "the samples of `lockstep eval`")
       .field("prepare", &Data::prepare, list_of(augment_section(catalogue.preparations), {.least = 0}),
              "steps that every sample takes, in training and evaluation")
       .field("augment", &Data::augment, list_of(augment_section(catalogue.augmentations), {.least = 0}),

@@ -46,8 +46,9 @@ struct SourceFormat {
     if (kind == SourceKind::own) source.reader = name;
   }
 };
-[[nodiscard]] std::vector<SourceFormat> source_formats(const Catalogue& catalogue);
-[[nodiscard]] Is<SourceOptions> source_section(const Catalogue& catalogue);
+/// `evaluates`: the tokens are the training set's, unless the source says otherwise.
+[[nodiscard]] std::vector<SourceFormat> source_formats(const Catalogue& catalogue, bool evaluates);
+[[nodiscard]] Is<SourceOptions> source_section(const Catalogue& catalogue, bool evaluates = false);
 [[nodiscard]] Is<std::vector<std::string>> plugins_rule();
 
 }  // namespace lockstep::config

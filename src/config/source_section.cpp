@@ -63,11 +63,14 @@ class FilesRule : public Rule {
 /// A name, or a path of a tokenizer.
 class TokenizerRule : public Rule {
  public:
+  explicit TokenizerRule(bool evaluates) : evaluates_(evaluates) {}
+
   void read(const Cursor& at, void* into) const override {
     auto& source = *static_cast<Source*>(into);
     const auto found = read_text(at, expected());
     if (!found) return;
     source.tokenizer_file.clear();
+    if (evaluates_ && *found == kAuto) return source.tokenizer.reset();
     for (const Tokenizer tokenizer : {Tokenizer::characters, Tokenizer::bytes}) {
       if (*found == name_of(tokenizer)) return void(source.tokenizer = tokenizer);
     }
@@ -79,10 +82,18 @@ class TokenizerRule : public Rule {
   }
   Json write(const void* value) const override {
     const auto& source = *static_cast<const Source*>(value);
-    return source.tokenizer_file.empty() ? std::string(name_of(source.tokenizer)) : source.tokenizer_file;
+    if (!source.tokenizer_file.empty()) return source.tokenizer_file;
+    if (evaluates_ && !source.tokenizer) return kAuto;
+    return std::string(name_of(source.tokenizer.value_or(Tokenizer::characters)));
   }
   Json schema() const override { return {{"type", "string"}, {"minLength", 1}}; }
-  std::string expected() const override { return "characters, bytes or the path of a tokenizer.json"; }
+  std::string expected() const override {
+    return fmt::format("{}characters, bytes or the path of a tokenizer.json", evaluates_ ? "auto, " : "");
+  }
+
+ private:
+  static constexpr const char* kAuto = "auto";
+  bool evaluates_;
 };
 
 Is<Source> files(const std::string& fetched_as) {
@@ -141,10 +152,21 @@ Section<Source> parted(const std::string& fetched_as) {
           "for training");
 }
 
-Section<Source> windows() {
-  return from_files()
-      .initially([](Source& source) { source.context = 64; })
-      .field("context", &Source::context, number().at_least(1), "length of a window, in tokens")
+/// With the length of a sample in tokens. `tokenizer`: the usual one.
+Section<Source> of_tokens(Section<Source> section, std::int64_t context, Tokenizer tokenizer, bool evaluates,
+                          const std::string& doc) {
+  section.initially([=](Source& source) {
+    source.count = 0;
+    source.context = evaluates ? 0 : context;
+    source.tokenizer = evaluates ? std::nullopt : std::optional(tokenizer);
+  });
+  if (!evaluates) return section.field("context", &Source::context, number().at_least(1), doc);
+  return section.field("context", &Source::context, number().at_least(1).word("auto", 0),
+                       doc + "; auto: as in training");
+}
+
+Section<Source> windows(bool evaluates) {
+  return of_tokens(from_files(), 64, Tokenizer::characters, evaluates, "length of a window, in tokens")
       .field("masked", &Source::masked, number().above(0).below(1).word("never", 0),
              "hide this share of a window's tokens and predict them, as BERT does; never: predict the next token")
       .written_if([](const Source& source) { return source.masked > 0; })
@@ -181,21 +203,15 @@ Section<Source> in_class_folders(Section<Source> section) {
       "in several");
 }
 
-Section<Source> tokens() {
-  return with_word(windows(), "dtype", {"uint16", "uint32", "int32", "int64"},
+Section<Source> tokens(bool evaluates) {
+  return with_word(windows(evaluates), "dtype", {"uint16", "uint32", "int32", "int64"},
                    "the type of the numbers, little-endian; without it uint16, or what the tokenizer beside the file "
                    "says");
 }
 
-Section<Source> texts() {
-  Section<Source> section = in_class_folders(weighted(classified(samples())));
-  section.initially([](Source& source) {
-    source.count = 0;
-    source.context = 128;
-    source.tokenizer = Tokenizer::bytes;
-  });
-  return section
-      .field("context", &Source::context, number().at_least(1), "most tokens of a text; longer ones are cut off")
+Section<Source> texts(bool evaluates) {
+  return of_tokens(in_class_folders(weighted(classified(samples()))), 128, Tokenizer::bytes, evaluates,
+                   "most tokens of a text; longer ones are cut off")
       .field("text", &Source::text_column, text(), "the column, or the entry of a line, that is the text")
       .field("label", &Source::label_column, text(), "the column, or the entry of a line, that is the class");
 }
@@ -378,14 +394,15 @@ Section<Source> table() {
 
 }  // namespace
 
-std::vector<SourceFormat> source_formats(const Catalogue& catalogue) {
+std::vector<SourceFormat> source_formats(const Catalogue& catalogue, bool evaluates) {
   Section<Source> idx = parted("mnist");
   idx.field("labels", &Source::labels, existing_file(), "the file of labels, where it is not beside the images");
-  Section<Source> text_windows = windows(), labelled_texts = texts();
+  Section<Source> text_windows = windows(evaluates), labelled_texts = texts(evaluates);
   for (Section<Source>* section : {&text_windows, &labelled_texts}) {
-    section->part("tokenizer", Is<Source>{std::make_shared<TokenizerRule>()},
+    section->part("tokenizer", Is<Source>{std::make_shared<TokenizerRule>(evaluates)},
                   "what a token is: characters, bytes, or the tokens of a tokenizer.json, or of a folder that "
-                  "holds one, or vocab.json and merges.txt");
+                  "holds one, or vocab.json and merges.txt" +
+                      std::string(evaluates ? "; auto: as in training" : ""));
   }
   std::vector<SourceFormat> formats;
   const auto add = [&](SourceKind kind, const std::string& doc, const Is<Source>& settings) {
@@ -398,7 +415,7 @@ std::vector<SourceFormat> source_formats(const Catalogue& catalogue) {
   add(SourceKind::cifar, "CIFAR's binary format, or its official archive", parted("cifar10"));
   add(SourceKind::text, "plain text, in windows", text_windows);
   add(SourceKind::texts, "texts with a class each: files in class folders, a CSV, .parquet or .jsonl", labelled_texts);
-  add(SourceKind::tokens, "tokens as bare numbers, in windows", tokens());
+  add(SourceKind::tokens, "tokens as bare numbers, in windows", tokens(evaluates));
   add(SourceKind::csv, "a table that names the files and labels of each sample", image_table());
   add(SourceKind::table,
       "a CSV or Parquet file of numbers and categories, of which some columns are predicted from the others", table());
@@ -408,9 +425,9 @@ std::vector<SourceFormat> source_formats(const Catalogue& catalogue) {
   return formats;
 }
 
-Is<SourceOptions> source_section(const Catalogue& catalogue) {
+Is<SourceOptions> source_section(const Catalogue& catalogue, bool evaluates) {
   Section<Source> section;
-  for (const auto& format : source_formats(catalogue)) {
+  for (const auto& format : source_formats(catalogue, evaluates)) {
     section.part(format.name, format.settings, format.doc)
         .alternative([format](Source& source) { format.choose(source); },
                      [format](const Source& source) { return format.is_of(source); });

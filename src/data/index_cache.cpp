@@ -34,7 +34,7 @@ std::string IndexCache::path_of(const SourceOptions& source) const {
                                     reader,
                                     labels,
                                     std::string(name_of(part)),
-                                    std::string(name_of(tokenizer)),
+                                    tokenizer ? std::string(name_of(*tokenizer)) : "",
                                     text_column,
                                     label_column,
                                     mask,

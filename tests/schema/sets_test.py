@@ -16,6 +16,8 @@ from readers import CLASSES, GPT, READERS, ROWS, table  # noqa: E402  pylint: di
 from schema_test import PROGRAM, Folder  # noqa: E402  pylint: disable=wrong-import-position
 from shared import PATIENCE  # noqa: E402  pylint: disable=wrong-import-position
 
+WORDS = {"model": {"type": "WordLevel", "unk_token": "[UNK]", "vocab": {"[UNK]": 0, "red": 1, "green": 2}},
+         "pre_tokenizer": {"type": "Whitespace"}}
 MASKED = {"masked": "masked: 0.2"}
 BERT = {"model": {"bert": {"layers": 1, "heads": 2, "width": 8}}, "loss": {"cross_entropy": {"ignored_index": -100}}}
 
@@ -24,7 +26,7 @@ class OtherSettings(Folder):
     def test_windows_are_those_of_the_training_set(self):
         readers.text(self.folder / "data", ROWS)
         for name, settings, job, others in (
-                ("characters", {}, GPT, ("context: 8", "context: 32", "tokenizer: bytes")),
+                ("characters", {}, GPT, ("context: 8", "context: 32", "tokenizer: bytes", "context: auto, tokenizer: auto")),
                 ("bytes", {"tokenizer": "bytes"}, GPT, ("context: 32", "tokenizer: characters")),
                 ("masked", {"masked": 0.2, "mask_token": 5}, BERT, ("context: 8", "mask_token: 4"))):
             self.train({"text": {"path": "data", "context": 16, **settings}}, job, name)
@@ -33,6 +35,20 @@ class OtherSettings(Folder):
                 words = f"data.test.text={{{', '.join(filter(None, ('path: data', MASKED.get(name), other)))}}}"
                 with self.subTest(name, other=other):
                     self.assertEqual(self.eval(name, "--set", "test", words), expected)
+                    self.assertEqual(self.warnings(name, words), self.UNUSED.get(other, []))
+
+    UNUSED = {
+        "context: 8": ["context: expected 16, as in the training set, found 8, which is not used"],
+        "context: 32": ["context: expected 16, as in the training set, found 32, which is not used"],
+        "tokenizer: bytes": ["tokenizer: expected characters, as in the training set, found bytes, which is not used"],
+        "tokenizer: characters":
+            ["tokenizer: expected bytes, as in the training set, found characters, which is not used"],
+        "mask_token: 4": ["mask_token: expected 5, as in the training set, found 4, which is not used"]}
+
+    def warnings(self, run, words):
+        done = subprocess.run([PROGRAM, "eval", run, "--set", "test", words], cwd=self.folder, env=self.environment,
+                              capture_output=True, text=True, timeout=PATIENCE, check=True)
+        return [line.removeprefix("warning: ") for line in done.stderr.splitlines()]
 
     def of_all(self, run, settings):
         """The training set's windows of the whole file, as its own settings have them."""
@@ -40,6 +56,26 @@ class OtherSettings(Folder):
         found = self.eval(run, "--set", "test", f"data.test.text={{{words}}}")
         self.assertEqual(found[0], (len((self.folder / "data").read_text()) - 1) // 16)
         return found
+
+    def test_texts(self):
+        lines = ["text,label"] + [f"{'red' if row[4] == 'yes' else 'green'} {row[0]},{row[4]}" for row in ROWS]
+        (self.folder / "data.csv").write_text("\n".join(lines) + "\n")
+        (self.folder / "own.json").write_text(json.dumps(WORDS))
+        (self.folder / "other.json").write_text(json.dumps({**WORDS, "model": {**WORDS["model"], "vocab": {
+            "[UNK]": 0, "green": 1, "red": 2}}}))
+        model = {"layers": [{"embedding": {"vocabulary": 3, "width": 4}, "inputs": "tokens"},
+                            {"mean": {"axis": 1, "inputs": ["previous", "length"]}}, {"linear": 2}]}
+        self.train({"texts": {"path": "data.csv", "context": 16, "tokenizer": "own.json"}},
+                   {"model": model, "metrics": ["accuracy"]}, "run")
+        expected = self.eval("run", "--set", "test", "data.test.texts=data.csv")
+        words = "data.test.texts={path: data.csv, context: 8, tokenizer: bytes}"
+        self.assertEqual(self.eval("run", "--set", "test", words), expected)
+        self.assertEqual(self.warnings("run", words), [
+            *self.UNUSED["context: 8"],
+            "tokenizer: expected the tokens of a file, as in the training set, found bytes, which is not used"])
+        words = "data.test.texts={path: data.csv, tokenizer: other.json}"
+        self.assertIn("data.csv: its tokenizer is not that of the training set, data.csv, so its tokens would mean something "
+                      "else\n", self.lockstep("eval", "run", "--set", "test", words, code=65))
 
     def test_bare_numbers(self):
         readers.tokens(self.folder / "data", ROWS)
@@ -156,6 +192,8 @@ class NoNumbers(Folder):
         said = "the validation loss is nan, so no metric is a number; `lockstep eval` names the first such sample"
         self.assertEqual(warnings.count(said), 2)
         self.assertFalse((self.folder / "three/checkpoints/best").exists())
+        self.assertEqual(warnings[-1], "no evaluation gave a finite accuracy, which checkpoint.best names, so there is no "
+                         "best checkpoint; name another metric")
 
     def test_text(self):
         readers.text(self.folder / "words", ROWS)

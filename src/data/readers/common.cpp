@@ -98,6 +98,29 @@ std::int64_t channels_like(const DataSetInfo* like, const std::string& name, std
   return own;
 }
 
+std::vector<std::string> unused_token_settings(const SourceOptions& source, const DataSetInfo* like) {
+  std::vector<std::string> warnings;
+  if (like == nullptr) return warnings;
+  const auto compare = [&](const char* setting, const std::string& expected, const std::string& found) {
+    if (expected == found) return;
+    warnings.push_back(
+        fmt::format("{}: expected {}, as in the training set, found {}, which is not used", setting, expected, found));
+  };
+  if (source.context > 0) {
+    compare("context", std::to_string(like->features[0].spec.shape[0]), std::to_string(source.context));
+  }
+  if (source.tokenizer && source.tokenizer_file.empty()) {
+    const std::string_view theirs = !like->tokenizer.empty()   ? "the tokens of a file"
+                                    : like->token_text.empty() ? name_of(Tokenizer::bytes)
+                                                               : name_of(Tokenizer::characters);
+    compare("tokenizer", std::string(theirs), std::string(name_of(*source.tokenizer)));
+  }
+  if (like->masked.token >= 0 && source.attributes.has("mask_token")) {
+    compare("mask_token", std::to_string(like->masked.token), std::to_string(source.attributes.integer("mask_token")));
+  }
+  return warnings;
+}
+
 namespace {
 
 int usable_processors() {

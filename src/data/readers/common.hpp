@@ -53,6 +53,10 @@ void warn_of_skipped(std::size_t samples, DataSetInfo& info);
 [[nodiscard]] std::int64_t channels_like(const DataSetInfo* like, const std::string& name, std::int64_t own,
                                          const std::string& where);
 
+/// A validation or test set has the tokens of the training set (null: there is none): a warning for each setting of
+/// `source` that asks for others.
+[[nodiscard]] std::vector<std::string> unused_token_settings(const SourceOptions& source, const DataSetInfo* like);
+
 /// Calls body(i) once for each i in 0 ... count - 1, in any order and concurrently, and rethrows one of its errors.
 /// threads 0: as many as this process may use, at most 8.
 void parallel_for(std::size_t count, int threads, const std::function<void(std::size_t)>& body);

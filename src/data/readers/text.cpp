@@ -157,6 +157,7 @@ std::unique_ptr<DataSet> open_text(const SourceOptions& source, const IndexOptio
   }
   const auto key =
       fmt::format("digest by {}", sha256(fmt::format("{}\n{}", info.tokenizer, fmt::join(info.token_text, "\n"))));
+  info.warnings = unused_token_settings(source, like);
   info.digest = noted(options.notes, key, [&] { return digest_of(info, files); });
   if (!held) held = hold(std::move(tokens), counter);
   const std::int64_t count = held->size();

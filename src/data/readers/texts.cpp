@@ -292,6 +292,9 @@ DataSetInfo info_of(const SourceOptions& source, const std::vector<LabelledText>
     throw Error(ExitCode::data, fmt::format("{}: expected a training set of texts, too, found one of {}",
                                             describe(source.paths), like->format));
   }
+  if (!source.tokenizer_file.empty() && !is_predicted(source)) {
+    require_tokenizer_like(like, read_tokenizer_text(source.tokenizer_file), describe(source.paths));
+  }
   DataSetInfo info = like != nullptr ? *like : foresee_texts(source);
   if (like == nullptr && !source.tokenizer_file.empty()) {
     info.tokenizer = read_tokenizer_text(source.tokenizer_file);
@@ -346,6 +349,9 @@ std::unique_ptr<DataSet> open_texts(const SourceOptions& source, const IndexOpti
   judge_bad_samples(source, faults, texts.size());
   if (set->size() == 0) throw Error(ExitCode::data, fmt::format("{}: expected texts, found none", info.source));
   std::vector<std::string> warnings = std::move(files.warnings);
+  for (auto& warning : unused_token_settings(source, is_predicted(source) ? nullptr : options.like)) {
+    warnings.push_back(std::move(warning));
+  }
   if (tokens.cut > 0) {
     warnings.push_back(fmt::format(
         "{} of {} texts are longer than the context of {} tokens, the longest has {}: their ends are cut off",

@@ -254,6 +254,7 @@ std::unique_ptr<DataSet> open_tokens(const SourceOptions& source, const IndexOpt
     throw Error(ExitCode::data, fmt::format("{}: token {}; the {}'s are below {}", info.source, most,
                                             options.like != nullptr ? "training set" : "tokenizer", info.vocabulary));
   }
+  info.warnings = unused_token_settings(source, options.like);
   const std::int64_t size = files->size();
   return std::make_unique<TokenWindows>(std::move(files), std::move(info), windows, 0, size);
 }
