@@ -21,6 +21,17 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kPrefix = "step-";
 
+/// The line in the file `best`; nullopt if there is no such file.
+std::optional<std::string> content_of_best(const std::string& checkpoints) {
+  auto name = read_whole_file(checkpoints + "/best");
+  while (name && !name->empty() && name->back() == '\n') name->pop_back();
+  return name;
+}
+
+bool names_a_step(const std::string& name) {
+  return is_plain_name(name) && step_of(name);
+}
+
 [[noreturn]] void damaged(const std::string& path, const std::string& what) {
   throw Error(ExitCode::data, fmt::format("{}: damaged: {}", path, what));
 }
@@ -158,9 +169,15 @@ std::string share_checkpoint(const std::string& from, const std::string& to, std
 }
 
 std::string best_checkpoint(const std::string& checkpoints) {
-  std::string name = read_whole_file(checkpoints + "/best").value_or("");
-  while (!name.empty() && name.back() == '\n') name.pop_back();
-  return is_plain_name(name) && step_of(name) ? name : "";
+  const auto name = content_of_best(checkpoints);
+  return name && names_a_step(*name) ? *name : "";
+}
+
+std::string damage_of_best(const std::string& checkpoints) {
+  const auto name = content_of_best(checkpoints);
+  if (!name || names_a_step(*name)) return "";
+  return fmt::format("{}/best: expected the name of a checkpoint, such as {}, found {}", checkpoints,
+                     checkpoint_name(120), name->empty() ? "nothing" : fmt::format("'{:.40}'", *name));
 }
 
 Checkpoint open_checkpoint(const std::string& directory) {

@@ -49,6 +49,8 @@ std::string share_checkpoint(const std::string& from, const std::string& to, std
 
 /// The name of the step directory that the file `best` contains; "" if it contains none.
 [[nodiscard]] std::string best_checkpoint(const std::string& checkpoints);
+/// What is wrong with a file `best` that is there and contains no such name; "" if nothing is.
+[[nodiscard]] std::string damage_of_best(const std::string& checkpoints);
 
 /// Reads only the manifest. Throws Error(data).
 [[nodiscard]] Checkpoint open_checkpoint(const std::string& directory);

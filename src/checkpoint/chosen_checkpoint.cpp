@@ -60,6 +60,9 @@ Checkpoint newest(const std::string& checkpoints, const ReadSome& read_some) {
 Checkpoint best(const std::string& checkpoints, const ReadSome& read_some) {
   const std::string name = best_checkpoint(checkpoints);
   if (!name.empty()) return sound(checkpoints + "/" + name, read_some);
+  if (const auto damage = damage_of_best(checkpoints); !damage.empty()) {
+    throw Error(ExitCode::data, damage + "; write that of the best one, or take the newest");
+  }
   const auto manifest = newest_manifest(checkpoints);
   if (!manifest) none_in(checkpoints, "none");
   const auto metric = job_in(*manifest).value(nlohmann::json::json_pointer("/checkpoint/best"), std::string());

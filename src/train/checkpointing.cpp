@@ -82,6 +82,9 @@ bool Checkpointing::resume(const std::vector<optim::StateSpec>& states, optim::M
       checkpoint::set_aside(files_, directory_->checkpoints(), step);
     }
     best_ = checkpoint::best_checkpoint(directory_->checkpoints());
+    if (const auto damage = checkpoint::damage_of_best(directory_->checkpoints()); !damage.empty()) {
+      run_.warn(damage + ": the best checkpoint so far is not known");
+    }
   });
   return checkpoint.has_value();
 }

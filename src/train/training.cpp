@@ -75,6 +75,9 @@ TrainResult Training::run() {
   if (best || lacks_checkpoint()) write_checkpoint(best);
   finish_checkpoints();
   bad_samples_.report(progress_.step);  // from the last evaluation
+  if (!reached_.interrupted) {
+    for (const auto& message : validation_.never_measured(progress_)) run_.context.warn(message);
+  }
   TrainResult result = make_result();
   emit_end(result);
   observers_.ended();

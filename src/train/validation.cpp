@@ -72,6 +72,27 @@ std::optional<bool> Validation::run(const exec::ModelValues& model, const Balanc
   return !job.checkpoint.never && !job.checkpoint.best.empty() && note(job.checkpoint.best, 0, progress, progress.best);
 }
 
+std::vector<std::string> Validation::never_measured(const checkpoint::Progress& progress) const {
+  const Job& job = run_.job;
+  std::vector<std::string> warnings;
+  const auto judge = [&](const std::string& metric, const checkpoint::BestValue& best, const char* key,
+                         const char* effect) {
+    if (progress.metrics.empty() || metric.empty() || best.metric == metric) return;
+    warnings.push_back(
+        fmt::format("no evaluation gave a finite {}, which {} names, so {}; name another metric", metric, key, effect));
+  };
+  if (!job.checkpoint.never)
+    judge(job.checkpoint.best, progress.best, "checkpoint.best", "there is no best checkpoint");
+  if (job.early_stop) {
+    judge(job.early_stop->metric, progress.stop_best, "early_stop", "every evaluation counted as no improvement");
+  }
+  if (learning_rate_.follows_evaluation(progress.step)) {
+    judge(learning_rate_.metric(), progress.schedule_best, "the learning rate's schedule",
+          "every evaluation counted as no improvement");
+  }
+  return warnings;
+}
+
 bool Validation::note(const std::string& metric, double min_delta, const checkpoint::Progress& progress,
                       checkpoint::BestValue& best) const {
   const auto found = progress.metrics.find(metric);
@@ -82,7 +103,8 @@ bool Validation::note(const std::string& metric, double min_delta, const checkpo
   }
   const bool higher = higher_is_better(run_.registries.ops, metric);
   const bool first = best.metric != metric;  // also true if a resumed job watches another metric
-  if (std::isnan(found->second) || (!first && !is_better(found->second, best.value, min_delta, higher))) return false;
+  if (!std::isfinite(found->second) || (!first && !is_better(found->second, best.value, min_delta, higher)))
+    return false;
   best = {metric, found->second};
   return true;
 }

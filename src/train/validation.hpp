@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "checkpoint/checkpoint.hpp"
 #include "exec/worker_pool.hpp"
@@ -31,6 +32,8 @@ class Validation {
   /// for an end on any rank, returns nullopt and changes nothing; no other run may follow.
   std::optional<bool> run(const exec::ModelValues& model, const Balancing& balancing, checkpoint::Progress& progress,
                           const comm::StopPoll& stop);
+  /// A warning for each watched metric that no evaluation has given a finite value. Empty before the first one.
+  [[nodiscard]] std::vector<std::string> never_measured(const checkpoint::Progress& progress) const;
 
  private:
   bool note(const std::string& metric, double min_delta, const checkpoint::Progress& progress,

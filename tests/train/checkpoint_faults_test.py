@@ -80,6 +80,19 @@ class Faults(unittest.TestCase):
         end = events(train(self.run_directory, *words), "end")[0]  # and it goes on
         self.assertEqual(end["parameters_sha256"], events(result, "end")[0]["parameters_sha256"])
 
+    def test_a_file_of_the_best_one_that_names_none(self):
+        words = ["checkpoint={every: 1 steps, best: loss}", "evaluate={every: 1 steps}"]
+        train(self.run_directory, *words, "steps=1")
+        best = pathlib.Path(self.run_directory, "checkpoints/best")
+        for text, found in (("garbage\n", "'garbage'"), ("", "nothing"), ("../step-00000001", "'../step-00000001'")):
+            best.write_text(text)
+            damage = f"{best}: expected the name of a checkpoint, such as step-00000120, found {found}"
+            self.assertEqual(lockstep("eval", self.run_directory, "--checkpoint", "best").stderr,
+                             f"lockstep: {damage}; write that of the best one, or take the newest\n")
+        resumed = train(self.run_directory, *words, "steps=2")
+        self.assertEqual([event["message"] for event in events(resumed, "warning")],
+                         [damage + ": the best checkpoint so far is not known"])
+
     def test_a_disk_that_cannot_be_read_for_a_moment(self):
         """No checkpoint is skipped or set aside, and no run starts from the beginning: the start fails, and the next
         one resumes."""
