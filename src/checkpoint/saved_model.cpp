@@ -14,6 +14,7 @@
 #include "checkpoint/reader.hpp"
 #include "checkpoint/run_directory.hpp"
 #include "checkpoint/safetensors.hpp"
+#include "checkpoint/transformers_config.hpp"
 #include "checkpoint/weights_file.hpp"
 #include "comm/transport/point_to_point.hpp"
 #include "comm/transport/work_together.hpp"
@@ -307,6 +308,7 @@ FittingFile fitting_file(const InitializeOptions& options, const Place& place, c
   WeightsFile file(std::move(weights), graph,
                    {.names = options.names, .map = options.map, .remedy = "set initialize.names to torch or lockstep"});
   Initialized counts{.names = file.names(), .chosen = std::move(chosen), .schema = file.metadata(kSchema)};
+  if (counts.names == WeightNames::huggingface) counts.outputs = output_names_at(options.from);
   const bool begins = lacks_adapters(file, model);
   std::vector<std::string> names;
   std::vector<NamedShape> taken;

@@ -65,8 +65,9 @@ struct SavedModel {
 struct Initialized {
   std::int64_t from_file = 0, first_values = 0;
   WeightNames names = WeightNames::automatic;
-  std::string chosen = {};  ///< "its best checkpoint, step-00000090", of a run's directory
-  std::string schema;       ///< as schema_of(), of the model that the file is of
+  std::string chosen = {};                ///< "its best checkpoint, step-00000090", of a run's directory
+  std::string schema;                     ///< as schema_of(), of the model that the file is of
+  std::vector<std::string> outputs = {};  ///< a model of transformers: what its outputs are called, if that is known
 };
 
 /// Looks whether initialize_from_file() can do its work, by the names and shapes in the file. `graph`: of the whole

@@ -37,6 +37,14 @@ std::vector<float> transpose(const std::vector<float>& in, std::int64_t rows, st
   return out;
 }
 
+/// The name that TensorFlow gave it, as in Google's checkpoints of BERT; "" for what is called the same.
+std::string name_of_tensorflow(const std::string& name) {
+  for (const auto& [now, then] : {std::pair("LayerNorm.weight", "gamma"), std::pair("LayerNorm.bias", "beta")}) {
+    if (name.ends_with(now)) return name.substr(0, name.rfind('.') + 1) + then;
+  }
+  return "";
+}
+
 }  // namespace
 
 WeightsFile::WeightsFile(SafetensorsFile file, const Graph& graph, Reading reading)
@@ -61,9 +69,7 @@ void WeightsFile::choose_library(const Graph& graph) {
   for (const WeightNames library : {WeightNames::torchvision, WeightNames::huggingface}) {
     const ForeignModel* const model = foreign_model(library, graph);
     if (model == nullptr) continue;
-    const auto known = [&](ValueId id) {
-      return has(with_or_without_prefix(model->find(graph.at(id).name)->names.front()));
-    };
+    const auto known = [&](ValueId id) { return has(name_in_file(model->find(graph.at(id).name)->names.front())); };
     if (std::none_of(graph.parameters.begin(), graph.parameters.end(), known)) continue;
     foreign_ = model;
     reading_.names = library;
@@ -92,13 +98,20 @@ std::string WeightsFile::with_or_without_prefix(const std::string& name) const {
   return name;
 }
 
+std::string WeightsFile::name_in_file(const std::string& name) const {
+  const std::string found = with_or_without_prefix(name), older = name_of_tensorflow(name);
+  if (has(found) || older.empty()) return found;
+  const std::string found_older = with_or_without_prefix(older);
+  return has(found_older) ? found_older : found;
+}
+
 ForeignTensor WeightsFile::in_file(const std::string& tensor) const {
   const std::string name = mapped(tensor);
   auto theirs = foreign_ == nullptr || name != tensor ? std::nullopt : foreign_->find(tensor);
   if (theirs) {
     for (std::string& part : theirs->names) {  // PEFT saves what it trains beside its adapters (modules_to_save)
       const std::string trained = with_or_without_prefix(std::string(kPeftPrefix) + part);
-      part = has(trained) ? trained : with_or_without_prefix(part);
+      part = has(trained) ? trained : name_in_file(part);
     }
     if (has_all(*theirs) && theirs->names.front().starts_with(kPeftPrefix)) return *theirs;
   }

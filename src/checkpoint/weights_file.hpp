@@ -48,6 +48,8 @@ class WeightsFile {
   [[nodiscard]] ForeignTensor in_file(const std::string& tensor) const;
   [[nodiscard]] std::string mapped(const std::string& tensor) const;
   [[nodiscard]] std::string with_or_without_prefix(const std::string& name) const;
+  /// Of one of the library's tensors, in any of the spellings that its files have.
+  [[nodiscard]] std::string name_in_file(const std::string& name) const;
   void choose_library(const Graph& graph);
   void require_order(const std::string& tensor) const;
   [[nodiscard]] bool has(const std::string& name) const { return file_.tensors().contains(name); }

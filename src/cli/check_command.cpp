@@ -99,7 +99,8 @@ void report_data_and_model(const OpenedJob& opened, bool need_files) {
   if (const auto& initialize = opened.job().initialize; initialize && need_files) {
     const auto found =
         checkpoint::check_initialization(*initialize, opened.job().place_of("job.initialize.only"), opened.graph());
-    train::require_same_reading(opened.job(), found.schema, data);
+    const auto warning = train::require_same_reading(opened.job(), found, data);
+    if (!warning.empty()) warn(warning);
     fmt::print("{} tensors come from {}{}, {} begin as usual\n", found.from_file, initialize->from,
                found.chosen.empty() ? "" : fmt::format(" ({})", found.chosen), found.first_values);
   }

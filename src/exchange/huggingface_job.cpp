@@ -11,6 +11,7 @@
 #include <optional>
 #include <vector>
 
+#include "checkpoint/transformers_config.hpp"
 #include "exchange/image_steps.hpp"
 #include "exchange/json_object.hpp"
 #include "lockstep/error.hpp"
@@ -102,19 +103,9 @@ std::string text_source(std::int64_t context, const std::string& tokenizer, cons
 /// What the model's outputs are called, in their order; empty: the names say nothing (LABEL_0, ...), or there are none.
 std::vector<std::string> labels_of(const Config& c) {
   const Json labels = c.get("id2label");
-  if (!labels.is_object()) return {};
-  std::vector<std::string> names;
-  bool placeholders = true;
-  for (std::size_t i = 0; i < labels.size(); ++i) {
-    const auto found = labels.find(std::to_string(i));
-    const bool is_name = found != labels.end() && found->is_string();
-    if (!is_name || std::count(names.begin(), names.end(), found->get<std::string>()) > 0) {
-      c.refuse("id2label", fmt::format("{} different names, of the numbers from 0 on", labels.size()), labels);
-    }
-    names.push_back(found->get<std::string>());
-    placeholders = placeholders && names.back() == fmt::format("LABEL_{}", i);
-  }
-  return placeholders ? std::vector<std::string>() : names;
+  auto names = checkpoint::label_names(labels.dump(-1, ' ', true, Json::error_handler_t::replace));
+  if (!names) c.refuse("id2label", fmt::format("{} different names, of the numbers from 0 on", labels.size()), labels);
+  return std::move(*names);
 }
 
 /// The order of the model's outputs, whatever the data's names sort like.

@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "checkpoint/run_directory.hpp"
+#include "core/few.hpp"
 #include "input/schema.hpp"
 #include "lockstep/error.hpp"
 #include "optim/learning_rate.hpp"
@@ -46,15 +48,33 @@ void require_same_run(const RunContext& run, std::int64_t steps, std::int64_t st
   }
 }
 
-void require_same_reading(const Job& job, const std::string& schema, const input::PreparedData& data) {
+std::string require_same_reading(const Job& job, const checkpoint::Initialized& initialized,
+                                 const input::PreparedData& data) {
   const InitializeOptions& from = *job.initialize;
-  if (schema.empty() || !from.only.empty()) return;
-  const std::string other = input::other_reading(input::Schema::parse(schema, from.from).info, data.schema.info);
-  if (other.empty()) return;
-  throw Error(ExitCode::configuration,
-              fmt::format("job.initialize: expected data as {} was trained with: {}; its weights are of those: restore "
-                          "them, or name the weights that are of neither in `only`",
-                          from.from, other));
+  if (!from.only.empty()) return "";
+  if (!initialized.schema.empty()) {
+    const auto theirs = input::Schema::parse(initialized.schema, from.from);
+    if (const std::string other = input::other_reading(theirs.info, data.schema.info); !other.empty()) {
+      throw Error(ExitCode::configuration,
+                  fmt::format("job.initialize: expected data as {} was trained with: {}; its weights are of those: "
+                              "restore them, or name the weights that are of neither in `only`",
+                              from.from, other));
+    }
+    return "";
+  }
+  const auto &outputs = initialized.outputs, &classes = data.schema.info.class_names;
+  if (outputs.empty() || classes.empty() || outputs == classes) return "";
+  if (std::is_permutation(outputs.begin(), outputs.end(), classes.begin(), classes.end())) {
+    const auto [theirs, ours] = std::mismatch(outputs.begin(), outputs.end(), classes.begin());
+    throw Error(ExitCode::configuration,
+                fmt::format("job.initialize: expected the classes in the order of {}'s outputs, of which number {} is "
+                            "{}, found {}; set `classes` in data.train to the order of id2label in its config.json",
+                            from.from, theirs - outputs.begin(), *theirs, *ours));
+  }
+  return fmt::format(
+      "job.initialize: the outputs of {} are called {}, and the classes of the data {}: they are taken in "
+      "this order",
+      from.from, few_of(outputs), few_of(classes));
 }
 
 }  // namespace lockstep::train

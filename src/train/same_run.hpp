@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "checkpoint/checkpoint.hpp"
+#include "checkpoint/saved_model.hpp"
 #include "config/config.hpp"
 #include "input/prepared_data.hpp"
 #include "train/run_context.hpp"
@@ -21,8 +22,10 @@ namespace lockstep::train {
 void require_same_run(const RunContext& run, std::int64_t steps, std::int64_t steps_per_epoch,
                       const checkpoint::Checkpoint& checkpoint);
 
-/// Throws Error(configuration) if the model of job.initialize, which has `schema`, has learned to read samples in
-/// another way than this job does, and the job takes all of its weights.
-void require_same_reading(const Job& job, const std::string& schema, const input::PreparedData& data);
+/// Throws Error(configuration) if the model of job.initialize has learned to read samples in another way than this job
+/// does, or has the data's classes in another order, and the job takes all of its weights. Returns a warning if its
+/// classes have other names; else "".
+[[nodiscard]] std::string require_same_reading(const Job& job, const checkpoint::Initialized& initialized,
+                                               const input::PreparedData& data);
 
 }  // namespace lockstep::train

@@ -92,7 +92,10 @@ void Training::begin_with_model() {
     };
     (void)comm::work_together(run_.communicator, {"initialize", 0, run_.context.timeout()}, read,
                               {.stalled = comm::kStartDeadline, .stop = stop_poll()});
-    if (reached_.initialized) require_same_reading(job, reached_.initialized->schema, run_.data);
+    if (reached_.initialized) {
+      const auto warning = require_same_reading(job, *reached_.initialized, run_.data);
+      if (!warning.empty()) run_.context.warn(warning);
+    }
   }
   if (reached_.resumed || reached_.initialized) {
     const auto where = not_finite_on_any_rank(engine_.model, run_.communicator, run_.context.timeout());

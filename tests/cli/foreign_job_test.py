@@ -3,6 +3,8 @@
 import json
 import os
 import pathlib
+import shutil
+import struct
 import subprocess
 import tempfile
 import unittest
@@ -119,6 +121,56 @@ job:
                 ({"classifier_dropout": 0.3}, "classifier_dropout: expected hidden_dropout_prob, 0.1, which lockstep's model "
                  "has, found 0.3")):
             self.assertEqual(self.job(CLASSIFIER | more, 65), f"{name}{message}\n")
+
+    def saved_by_transformers(self, run, config):
+        """An export as transformers writes it: without lockstep's schema, and, where the model was read from one of
+        Google's checkpoints, with their names."""
+        self.run_program("checkpoint", "export", run, "theirs", "--to", "huggingface")
+        path = self.folder / "theirs/model.safetensors"
+        whole = path.read_bytes()
+        length = struct.unpack("<Q", whole[:8])[0]
+        header = json.loads(whole[8:8 + length])
+        del header["__metadata__"]
+        names = {"LayerNorm.weight": "LayerNorm.gamma", "LayerNorm.bias": "LayerNorm.beta"}
+        for name in list(header):
+            for now, then in names.items():
+                if name.endswith(now):
+                    header[name.replace(now, then)] = header.pop(name)
+        text = json.dumps(header).encode()
+        path.write_bytes(struct.pack("<Q", len(text)) + text + whole[8 + length:])
+        self.outputs(config)
+
+    def outputs(self, names):
+        path = self.folder / "theirs/config.json"
+        path.write_text(json.dumps(json.loads(path.read_text()) | {"id2label": dict(enumerate(names))}))
+
+    def test_weights_whose_outputs_have_another_order(self):
+        (self.folder / "texts.csv").write_text("text,label\n" + "rain,wet\nsun,dry\n" * 20)
+        job = {"name": "first", "model": {"bert": {"layers": 1, "heads": 2, "width": 8, "types": 2}}, "steps": 20,
+               "batch_size": 8, "optimizer": "adam", "learning_rate": 0.01, "metrics": ["accuracy"],
+               "data": {"train": {"texts": {"path": "texts.csv", "context": 8}}, "validation": {"fraction": 0.2}}}
+        (self.folder / "job.yaml").write_text(json.dumps({"job": job}))
+        self.run_program("train", "job.yaml")
+        shutil.rmtree(self.folder / "theirs")
+        self.saved_by_transformers("runs/first", ["dry", "wet"])
+
+        def evaluated(*words):
+            return json.loads(self.run_program("eval", "runs/first", *words, "--log", "json").stdout)["loss"]
+        self.assertEqual(evaluated("--checkpoint", "theirs/model.safetensors"), evaluated())
+        words = ("job.yaml", "initialize={from: theirs, names: huggingface}", "run_directory=second")
+        self.assertEqual(self.run_program("check", *words).stderr, "")
+        self.outputs(["wet", "dry"])
+        said = ("lockstep: job.initialize: expected the classes in the order of theirs's outputs, of which number 0 is wet, "
+                "found dry; set `classes` in data.train to the order of id2label in its config.json\n")
+        for command in ("check", "train"):
+            self.assertEqual(self.run_program(command, *words, code=78).stderr, said)
+        self.run_program("check", *words, "data.train.texts.classes=[wet, dry]")
+        self.outputs(["RAIN", "SUN"])
+        self.assertEqual(self.run_program("check", *words).stderr,
+                         "warning: job.initialize: the outputs of theirs are called RAIN, SUN, and the classes of the data "
+                         "dry, wet: they are taken in this order\n")
+        self.outputs(["LABEL_0", "LABEL_1"])
+        self.assertEqual(self.run_program("check", *words).stderr, "")
 
     def test_the_models_own_tokens(self):
         self.assertEqual(self.job(BERT, 65), "lockstep: theirs: expected the model's tokenizer, as the numbers of its tokens "
