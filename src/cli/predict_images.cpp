@@ -169,6 +169,22 @@ void require_images(const train::LoadedModel& model, const PredictOptions& optio
   }
 }
 
+/// As indexing warns of a training set's. What cannot be read is named when it is decoded.
+std::string warning_of(const std::vector<SampleFiles>& samples) {
+  std::size_t images = 0, turned = 0;
+  for (const SampleFiles& files : samples) {
+    for (const std::string& file : files) {
+      ++images;
+      const auto bytes = read_whole_file(file);
+      try {
+        if (bytes && data::image_header(std::as_bytes(std::span(*bytes))).turned) ++turned;
+      } catch (const Error&) {
+      }
+    }
+  }
+  return data::orientation_warning(turned, images);
+}
+
 std::string class_name(const DataSetInfo& info, std::size_t index) {
   return index < info.class_names.size() ? info.class_names[index] : fmt::format("{}", index);
 }
@@ -228,6 +244,9 @@ void print_images_csv(const train::LoadedModel& model, const ImageFiles& samples
 void predict_images(const train::LoadedModel& model, const PredictOptions& options, const PredictSet& predict) {
   require_images(model, options);
   const ImageFiles samples(options.files, model);
+  if (const auto warning = options.print ? warning_of(samples.files()) : ""; !warning.empty()) {
+    say("warning: {}\n", warning);
+  }
   const auto predictions = predict(samples);
   if (!options.to.empty()) {
     if (options.print) write_pictures(model, options.to, samples.files(), predictions);

@@ -44,6 +44,14 @@ bool has_end(std::span<const std::byte> head, std::span<const std::byte> tail) {
   return is_jpeg(head) ? contains(tail, kEndOfImage) : contains(tail, kEndChunk);
 }
 
+std::string orientation_warning(std::size_t turned, std::size_t images) {
+  if (turned == 0) return "";
+  return fmt::format(
+      "{} of {} images {} an Exif orientation, which is not applied: they are read as they are stored, as "
+      "torchvision reads them",
+      turned, images, turned == 1 ? "has" : "have");
+}
+
 // Entries of 12 bytes: tag, type, count, value. Orientation is tag 0x112, of type 3, a 16-bit number.
 bool is_turned_by(std::span<const std::byte> exif) {
   const bool little = exif.size() >= 8 && exif[0] == std::byte{'I'};

@@ -39,6 +39,8 @@ void decode_image(std::span<const std::byte> bytes, std::int64_t channels, Tenso
 /// Whether the end marker is in `tail`, the end of the file: cheap. If not, the picture is incomplete, or other bytes
 /// follow it, as phones write them.
 [[nodiscard]] bool has_end(std::span<const std::byte> head, std::span<const std::byte> tail);
+/// That `turned` of `images` have an orientation that decoding does not apply; "" for none.
+[[nodiscard]] std::string orientation_warning(std::size_t turned, std::size_t images);
 /// Whether Exif data, a TIFF header and what follows it, have an orientation other than the normal one.
 [[nodiscard]] bool is_turned_by(std::span<const std::byte> exif);
 

@@ -5,9 +5,11 @@ import json
 import math
 import os
 import pathlib
+import struct
 import subprocess
 import tempfile
 import unittest
+import zlib
 
 PROGRAM = os.environ["LOCKSTEP"]
 DIGITS = """job:
@@ -104,6 +106,18 @@ class Images(Predict):
         (folder / "f.png").symlink_to("gone.png")
         self.assertIn("mixed/f.png: cannot open; expected a JPEG or PNG file",
                       self.run_program("predict", "run", "mixed", code=65))
+
+    def test_an_orientation_is_said(self):
+        upright = png(28, 28, 1)
+        exif = b"MM\0*\0\0\0\x08\0\1\x01\x12\0\3\0\0\0\1\0\6\0\0\0\0\0\0"
+        chunk = struct.pack(">I", len(exif)) + b"eXIf" + exif + struct.pack(">I", zlib.crc32(b"eXIf" + exif))
+        (self.folder / "turned.png").write_bytes(upright[:33] + chunk + upright[33:])
+        (self.folder / "upright.png").write_bytes(upright)
+        for ranks in ("1", "2"):
+            result = subprocess.run([PROGRAM, "predict", "run", "turned.png", "upright.png", "--ranks", ranks], timeout=300,
+                                    cwd=self.folder, capture_output=True, check=True, text=True)
+            self.assertEqual(result.stderr.count("warning: 1 of 2 images has an Exif orientation, which is not applied: they "
+                                                 "are read as they are stored, as torchvision reads them\n"), 1)
 
     def test_images_of_another_size_are_prepared_as_the_job_does(self):
         for i in range(8):
@@ -302,9 +316,6 @@ class Numbers(Predict):
 
 def png(width, height, shade, slope=1):
     """A grey picture."""
-    import struct
-    import zlib
-
     def chunk(kind, data):
         return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
 

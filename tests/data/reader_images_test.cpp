@@ -217,8 +217,8 @@ TEST(ReaderImages, WhatIsRarelyMeantIsCounted) {
   EXPECT_EQ(set->info().features[0].spec.shape, (Shape{6, 8, 3}));  // not turned
   EXPECT_EQ(set->info().warnings,
             (std::vector<std::string>{
-                "1 of 4 images are to be turned or mirrored, says their Exif orientation; they are read as they are "
-                "stored, as torchvision reads them",
+                "1 of 4 images has an Exif orientation, which is not applied: they are read as they are stored, as "
+                "torchvision reads them",
                 "1 of 4 images have 16 bits and are nearly black: scaled to 8 bits, no value is above 16 of 255, as if "
                 "they held 14 bits or fewer; multiply their values first"}));
   write_folder(folder / "full", {{"a/1.png", deep_png(8, 6, 65535)}});

@@ -343,12 +343,7 @@ std::vector<std::string> image_warnings(const std::vector<Finding>& findings) {
     }
   }
   std::vector<std::string> warnings;
-  if (turned > 0) {
-    warnings.push_back(
-        fmt::format("{} of {} images are to be turned or mirrored, says their Exif orientation; they are "
-                    "read as they are stored, as torchvision reads them",
-                    turned, images));
-  }
+  if (auto warning = orientation_warning(turned, images); !warning.empty()) warnings.push_back(std::move(warning));
   if (deep > 0 && brightest > 0 && brightest <= kFewBits) {
     warnings.push_back(fmt::format(
         "{} of {} images have 16 bits and are nearly black: scaled to 8 bits, no value is above {} of 255, as "
