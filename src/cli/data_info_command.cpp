@@ -11,6 +11,7 @@
 #include "cli/data_words.hpp"
 #include "core/cache_directory.hpp"
 #include "data/contact_sheet.hpp"
+#include "data/look_alikes.hpp"
 #include "data/readers/row_windows.hpp"
 #include "data/sample_identities.hpp"
 #include "data/statistics.hpp"
@@ -169,6 +170,9 @@ void print_set(const std::string& title, const DataSet& set, const data::Channel
   }
   print_skipped(info, all);
   for (const auto& warning : info.warnings) print_line("warning", warning);
+  if (title != "validation" && title != "test") {  // which have the names of the training set
+    for (const auto& warning : data::look_alikes(info)) print_line("warning", warning);
+  }
   if (!shared.empty()) print_line("warning", shared);
   print_index(title, indexes);
   print_line("bytes read", telemetry::grouped(static_cast<std::int64_t>(set.bytes_read())));

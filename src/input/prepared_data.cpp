@@ -7,6 +7,7 @@
 
 #include "core/digest.hpp"
 #include "core/few.hpp"
+#include "data/look_alikes.hpp"
 #include "data/sample_identities.hpp"
 #include "data/sample_weights.hpp"
 #include "data/soft_labels.hpp"
@@ -224,6 +225,7 @@ std::vector<std::string> PreparedData::warnings() const {
     if (!text.empty()) messages.push_back(name + text);
   };
   add("train: ", train.get());
+  for (const auto& warning : data::look_alikes(schema.info)) messages.push_back("train: " + warning);
   if (!is_cut) add("validation: ", validation.get());
   if (validation) {
     add_shared("validation: ", is_cut ? data::shared_samples(*validation, *train) : shared_text(*validation, *train));

@@ -302,10 +302,49 @@ class Numbers(Commands):
                              f"lockstep: {name}: expected a CSV or Parquet file, found {kind}; write it as one of "
                              "these, as pandas' to_csv and to_parquet do\n")
 
+    def warnings(self, name, target="y"):
+        out = self.run_it("data", "info", f"table={name}", f"target={target}").stdout
+        return [line.split(maxsplit=1)[1] for line in out.splitlines() if line.startswith("  warning ")]
+
+    def test_numbers_in_groups_of_three_digits(self):
+        told = ("column 'm': looks like numbers in groups of three digits, such as '{}', which are read as categories; write "
+                "the numbers alone, or add the column to `categorical`")
+        for mark, lowest in ((" ", "1 000"), ("'", "1'000"), ("_", "1_000"), ("\u00a0", "1\u00a0000")):
+            lines = "".join(f"{1 + i % 5}{mark}000,{i}\n" for i in range(30))
+            (self.folder / "groups.csv").write_text("m,y\n" + lines)
+            self.assertEqual(self.warnings("groups.csv"), [told.format(lowest)])
+        (self.folder / "groups.csv").write_text("m;y\n" + "".join(f"{1 + i % 5}.000,5;{i}\n" for i in range(30)))
+        self.assertEqual(self.warnings("groups.csv"), [told.format("1.000,5")])
+        # In a file with decimal commas, points are likely to group.
+        (self.folder / "groups.csv").write_text("m;n;y\n" + "".join(f"{1 + i % 5}.000;{i},5;{i}\n" for i in range(30)))
+        self.assertEqual(self.warnings("groups.csv"),
+                         ["column 'm': '1.000' is read as 1.000; if its points group thousands, leave them out"])
+        (self.folder / "groups.csv").write_text("m;n;y\n" + "".join(f"{1 + i % 5}.25;{i},5;{i}\n" for i in range(30)))
+        self.assertEqual(self.warnings("groups.csv"), [])
+
+    def test_names_that_look_alike(self):
+        told = "two {} called '{}' look alike: they differ in spaces or characters that are not seen; write them alike"
+        for one, other in (("caf\u00e9", "cafe\u0301"), ("dog", "dog\u00a0"), ("dog", "d\u200bog")):
+            lines = "".join(f"{(one, other, 'x')[i % 3]},{('x', one, other)[i % 3]}\n" for i in range(30))
+            (self.folder / "alike.csv").write_text("m,y\n" + lines)
+            self.assertEqual(self.warnings("alike.csv"),
+                             [told.format("classes", one), "column 'm': " + told.format("categories", one)])
+        (self.folder / "alike.csv").write_text("m,y\n" + "caf\u00e9,1\ncafe,2\n" * 15)
+        self.assertEqual(self.warnings("alike.csv"), [])
+
+    def test_a_header_in_the_middle(self):
+        lines = "".join(f"{'pq'[i % 2]},{('no', 'yes')[i % 2]}\n" for i in range(20))
+        (self.folder / "joined.csv").write_text(f"m,y\n{lines}m,y\n{lines}")
+        self.assertEqual(self.run_it("data", "info", "table=joined.csv", "target=y", code=65).stderr,
+                         "lockstep: joined.csv: 1 of 41 samples is bad: joined.csv:22: the header again, as where files are "
+                         "joined. Repair or remove them, or say `bad_samples: skip`\n")
+        out = self.run_it("data", "info", "table=joined.csv", "target=y", "bad_samples=skip").stdout
+        self.assertIn("  column       m: 2 categories: p, q\n", out)
+        (self.folder / "texts.csv").write_text(f"text,label\n{lines}text,label\n{lines}")
+        self.assertIn("texts.csv:22: the header again", self.run_it("data", "info", "texts=texts.csv", "context=4", code=65).stderr)
+
     def test_numbers_and_dates_that_are_written_otherwise(self):
-        def warnings(name):
-            out = self.run_it("data", "info", f"table={name}", "target=y").stdout
-            return [line.split(maxsplit=1)[1] for line in out.splitlines() if line.startswith("  warning ")]
+        warnings = self.warnings
         rows = [(f"{i % 7}%", f"${i % 9}.50", f"{i % 5} kg", f"{i % 12 + 1}/{i % 28 + 1}/2024",
                  f"{i % 28 + 1:02}.05.2024", f"u{i % 4}", f"#{i % 4}", f"{i % 3}.{i % 2}.1", f"{i % 4 + 1}th", i)
                 for i in range(40)]

@@ -58,6 +58,7 @@ void complete_rows(TableFile& file) {
       first = fmt::format("{}:{} has {}", file.path, row.line, fields.size());
     }
     fields.resize(columns);
+    if (columns > 1 && fields == file.header.fields) row.fault = "the header again, as where files are joined";
   }
   if (short_rows == 0) return;
   file.warnings.push_back(fmt::format("{} fewer fields than the header, which has {} ({}): what they lack is missing",
@@ -130,30 +131,36 @@ void require_utf8_values(const TableFile& file, const std::string& raw) {
   }
 }
 
-/// 1,234 between 1 and 999, with three digits behind the comma, may also be a number of thousands.
-bool may_be_thousands(std::string_view value) {
-  const auto comma = value.find(',');
+/// 1,234 between 1 and 999, with three digits behind the mark, may also be a number of thousands.
+bool may_be_thousands(std::string_view value, char mark) {
+  const auto at = value.find(mark);
   const std::size_t sign = value.starts_with('-') || value.starts_with('+') ? 1 : 0;
-  return comma > sign && comma - sign <= 3 && value[sign] != '0' && value.size() - comma == 4;
+  return at > sign && at - sign <= 3 && value[sign] != '0' && value.size() - at == 4;
 }
 
-void warn_of_thousands(std::size_t column, TableFile& file) {
+/// If all numbers of a column that have the mark, a comma or a point, may be such.
+void warn_of_thousands(std::size_t column, char mark, TableFile& file) {
   const std::string* first = nullptr;
   for (const CsvRow& row : file.rows) {
     const std::string& value = row.fields[column];
-    if (!has_decimal_comma(value)) continue;
-    if (!may_be_thousands(without_spaces(value))) return;
+    if (value.find(mark) == std::string::npos ||
+        !(mark == ',' ? has_decimal_comma(value) : number_in(value).has_value()))
+      continue;
+    if (!may_be_thousands(without_spaces(value), mark)) return;
     if (first == nullptr) first = &value;
   }
   if (first == nullptr) return;
   std::string with_point = *first;
-  with_point[with_point.find(',')] = '.';
-  file.warnings.push_back(fmt::format("column '{}': '{}' is read as {}; if its commas group thousands, leave them out",
-                                      file.header.fields[column], *first, with_point));
+  with_point[with_point.find(mark)] = '.';
+  file.warnings.push_back(fmt::format("column '{}': '{}' is read as {}; if its {} group thousands, leave them out",
+                                      file.header.fields[column], *first, with_point,
+                                      mark == ',' ? "commas" : "points"));
 }
 
 /// Where fields end with semicolons, tabs or bars, decimal commas are points.
 void read_decimal_commas(TableFile& file) {
+  std::vector<std::size_t> with_points;
+  bool has_commas = false;
   for (std::size_t column = 0; column < file.header.fields.size(); ++column) {
     std::size_t commas = 0, points = 0;
     for (const CsvRow& row : file.rows) {
@@ -161,12 +168,17 @@ void read_decimal_commas(TableFile& file) {
       commas += has_decimal_comma(value) ? 1 : 0;
       points += value.find('.') != std::string::npos && number_in(value) ? 1 : 0;
     }
+    if (points > 0) with_points.push_back(column);
     if (commas == 0 || points > 0) continue;
-    warn_of_thousands(column, file);
+    has_commas = true;
+    warn_of_thousands(column, ',', file);
     for (CsvRow& row : file.rows) {
       std::string& value = row.fields[column];
       if (has_decimal_comma(value)) value[value.find(',')] = '.';
     }
+  }
+  for (const std::size_t column : with_points) {
+    if (has_commas) warn_of_thousands(column, '.', file);
   }
 }
 

@@ -120,9 +120,31 @@ std::string around_number(std::string_view text) {
   return named || !number ? "" : std::string(before) + std::string(behind);
 }
 
-/// 31/12/2024, 12/31/24, 31.12.2024.
+/// 1 234, 1'234.5, 1_234, 1.234.567 or 1,234.5: digits in groups of three, and at most one other mark.
+bool groups_thousands(std::string_view text) {
+  constexpr std::array<std::string_view, 7> kMarks{" ", "'", "_", ".", ",", "\u00a0", "\u202f"};
+  if (text.starts_with('-') || text.starts_with('+')) text.remove_prefix(1);
+  for (const std::string_view mark : kMarks) {
+    const auto at = text.find(mark);
+    if (at == std::string_view::npos || at > 3 || !are_digits(text.substr(0, at))) continue;
+    std::string_view rest = text.substr(at);
+    std::size_t groups = 0;
+    for (; rest.starts_with(mark) && are_digits(rest.substr(mark.size(), 3)) && rest.size() >= mark.size() + 3;
+         ++groups)
+      rest.remove_prefix(mark.size() + 3);
+    const bool is_mark = mark == "." || mark == ",";
+    const bool fraction = !rest.empty() && (rest.front() == '.' || rest.front() == ',') && mark != rest.substr(0, 1) &&
+                          are_digits(rest.substr(1));
+    if (groups > (is_mark && !fraction ? 1 : 0) && (rest.empty() || fraction)) return true;
+  }
+  return false;
+}
+
+/// 31/12/2024, 12/31/24, 31.12.2024, 2024-1-5, 2024-05.
 bool is_other_date(std::string_view text) {
-  const char separator = text.find('/') != std::string_view::npos ? '/' : '.';
+  const char separator = text.find('/') != std::string_view::npos   ? '/'
+                         : text.find('-') != std::string_view::npos ? '-'
+                                                                    : '.';
   std::vector<std::size_t> lengths;
   for (std::size_t begin = 0; begin <= text.size();) {
     const auto end = std::min(text.find(separator, begin), text.size());
@@ -130,6 +152,7 @@ bool is_other_date(std::string_view text) {
     lengths.push_back(end - begin);
     begin = end + 1;
   }
+  if (separator == '-' && lengths == std::vector<std::size_t>{4, 2}) return true;
   if (lengths.size() != 3 || lengths[1] > 2) return false;
   const bool has_year = lengths[0] == 4 || lengths[2] == 4 || (separator == '/' && lengths[2] == 2);
   return has_year && std::min(lengths[0], lengths[2]) <= 2;
@@ -177,6 +200,11 @@ bool has_decimal_comma(std::string_view value) {
 std::string written_otherwise(const std::vector<std::string>& texts) {
   if (texts.size() < 2) return "";
   if (std::all_of(texts.begin(), texts.end(), is_other_date)) return "dates";
+  if (std::any_of(texts.begin(), texts.end(), groups_thousands) &&
+      std::all_of(texts.begin(), texts.end(),
+                  [](const std::string& text) { return groups_thousands(text) || number_in(text); })) {
+    return "numbers in groups of three digits";
+  }
   const std::string around = around_number(texts.front());
   const auto is_alike = [&](const std::string& text) { return around_number(text) == around; };
   if (around.empty() || !std::all_of(texts.begin(), texts.end(), is_alike)) return "";
