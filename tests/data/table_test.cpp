@@ -8,6 +8,7 @@
 #include "data/augment.hpp"
 #include "data/open.hpp"
 #include "data/reader_support.hpp"
+#include "data/readers/table_values.hpp"
 #include "data/split.hpp"
 #include "data/statistics.hpp"
 #include "lockstep/error.hpp"
@@ -304,6 +305,15 @@ TEST_F(TableTest, TargetsApartAreAFeatureEach) {
       refusal(other),
       "t3.csv: column 'features': expected a target of another name, which samples have for something else; rename "
       "the column");
+}
+
+TEST(TableValues, TextsOfAFileThatKnowsTypes) {
+  EXPECT_EQ(data::typed_otherwise({"2024-05-01", "2024-05-02"}), "dates");
+  EXPECT_EQ(data::typed_otherwise({"1", "2.5"}), "numbers");
+  EXPECT_EQ(data::typed_otherwise({"1", "2", "10"}), "") << "codes, as of a deck of cards";
+  EXPECT_EQ(data::typed_otherwise({"1", "2.5", "J"}), "");
+  EXPECT_EQ(data::typed_otherwise({"2024-05-01"}), "");
+  EXPECT_EQ(data::written_otherwise({"2024-5-1", "2024-12-31"}), "dates");
 }
 
 }  // namespace lockstep::test

@@ -171,12 +171,16 @@ std::string TableLayout::reason_to_leave_out(const std::string& name, const Colu
 /// Of identifiers, and of numbers and dates that would silently be categories.
 void TableLayout::warn_of_looks(const std::string& name, const ColumnValues& values, bool categorical) {
   const std::size_t rows = values.present(), categories = values.categories.size();
-  const std::string looks = categorical ? "" : written_otherwise(values.categories);
+  const std::string type = values.typed_as_texts ? typed_otherwise(values.categories) : "";
+  const std::string looks = categorical ? "" : !type.empty() ? type : written_otherwise(values.categories);
   if (!looks.empty()) {
-    warnings.push_back(fmt::format(
-        "column '{}': looks like {}, such as '{}', which are read as categories; write {}, or "
-        "add the column to `categorical`",
-        name, looks, values.categories.front(), looks == "dates" ? "them as 2024-05-01" : "the numbers alone"));
+    const std::string remedy = !type.empty()      ? fmt::format("them as {} and not as texts", type)
+                               : looks == "dates" ? "them as 2024-05-01"
+                                                  : "the numbers alone";
+    warnings.push_back(
+        fmt::format("column '{}': looks like {}, such as '{}', which are read as categories; write {}, or add the "
+                    "column to `categorical`",
+                    name, looks, values.categories.front(), remedy));
   } else if (values.count_rows) {
     warnings.push_back(
         fmt::format("column '{}': looks like row numbers, {} whole numbers in a row; leave it out with "

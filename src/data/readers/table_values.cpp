@@ -211,6 +211,17 @@ std::string written_otherwise(const std::vector<std::string>& texts) {
   return "numbers with '" + std::string(without_spaces(around)) + "'";
 }
 
+std::string typed_otherwise(const std::vector<std::string>& texts) {
+  if (texts.size() < 2) return "";
+  const auto all = [&](const auto& parse) {
+    return std::all_of(texts.begin(), texts.end(), [&](const std::string& text) { return parse(text).has_value(); });
+  };
+  if (all(days_in)) return "dates";
+  const bool has_point = std::any_of(texts.begin(), texts.end(),
+                                     [](const std::string& text) { return text.find('.') != std::string::npos; });
+  return has_point && all(number_in) ? "numbers" : "";
+}
+
 std::optional<double> days_in(std::string_view value) {
   constexpr std::size_t kShortest = 10;
   const auto text = without_spaces(value);

@@ -35,6 +35,10 @@ enum class ColumnType : std::int8_t { open, texts };
 /// neither.
 [[nodiscard]] std::string written_otherwise(const std::vector<std::string>& texts);
 
+/// What texts are that their file might have as another type: "dates", or "numbers", some of them with a point; empty:
+/// neither.
+[[nodiscard]] std::string typed_otherwise(const std::vector<std::string>& texts);
+
 /// Days since 1970-01-01 of a date or a date with a time in ISO 8601: 2024-05-01, 2024-05-01 12:30:00.5,
 /// 2024-05-01T12:30Z, 2024-05-01T12:30:00+02:00. A time without a zone is UTC. nothing: the text is no date.
 [[nodiscard]] std::optional<double> days_in(std::string_view value);
