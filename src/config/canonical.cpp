@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <tuple>
 
 #include "config/renamed.hpp"
 #include "config/sections.hpp"
@@ -47,6 +48,18 @@ bool rate_follows_evaluations(const Json& job) {
                      [](const Json& settings) { return settings.is_object() && settings.contains("metric"); });
 }
 
+/// A validation set has the tokens of the training set. Earlier versions wrote the usual ones where it names none.
+void name_usual_tokens(Json& data) {
+  if (!data.contains("validation")) return;
+  for (const auto& [kind, context, tokenizer] :
+       {std::tuple("text", 64, "characters"), {"texts", 128, "bytes"}, {"tokens", 64, ""}}) {
+    if (!data["validation"].is_object() || !data["validation"].contains(kind)) continue;
+    Json& source = data["validation"][kind];
+    if (source.value("context", Json()) == "auto") source["context"] = context;
+    if (source.value("tokenizer", Json()) == "auto") source["tokenizer"] = tokenizer;
+  }
+}
+
 /// Keeps exactly what the parameters at a given step depend on, so that a run can be resumed elsewhere.
 ///
 /// Left out: what only names or reports the run (name, run_directory, telemetry, checkpoint, test data), the paths of
@@ -80,6 +93,7 @@ Json what_counts(const Json& whole) {
     job["early_stop"].erase("restore_best");
     if (job["early_stop"].value("min_delta", 0.0) == 0) job["early_stop"].erase("min_delta");  // absent in earlier jobs
   }
+  name_usual_tokens(job["data"]);
   keep_file_names(job["data"]);
   if (job["data"].value("resample", "never") == "never") job["data"].erase("resample");  // absent in earlier jobs
   if (job["data"].contains("soft_labels")) keep_file_name(job["data"]["soft_labels"]["from"]);

@@ -1,4 +1,5 @@
 // The canonical form is itself a complete job; the digest changes if and only if the result does.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -161,6 +162,20 @@ TEST(Digest, OfAGroupThatIsNotFrozenIsTheEarlierOne) {
   const CanonicalJob plain = of("{match: stem.*, rate: 2}");
   EXPECT_EQ(plain.text.find("freeze_until"), std::string::npos);
   EXPECT_EQ(of("{match: stem.*, rate: 2, freeze_until: 0 steps}").digest, plain.digest);
+}
+
+// Earlier versions wrote tokens of its own, though it had those of the training set.
+TEST(Digest, OfAValidationSetThatNamesNoTokensIsTheEarlierOne) {
+  for (const auto& [kind, earlier] : {std::pair{"text", ", context: 64, tokenizer: characters"},
+                                      {"texts", ", context: 128, tokenizer: bytes"},
+                                      {"tokens", ", context: 64"}}) {
+    const auto of = [&, kind = kind](const std::string& tokens) {
+      return canonical_with({fmt::format("data.validation={{{}: {{path: data{}}}}}", kind, tokens)});
+    };
+    EXPECT_EQ(of("").digest, of(earlier).digest) << kind;
+    EXPECT_EQ(run_identity(of("").text), run_identity(of(earlier).text)) << kind;
+    EXPECT_NE(of("").digest, of(", context: 7").digest) << kind;
+  }
 }
 
 TEST(Differences, LongValuesAreCut) {
