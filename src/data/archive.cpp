@@ -13,6 +13,8 @@
 #include "data/archive_input.hpp"
 #include "data/bytes.hpp"
 #include "data/path.hpp"
+#include "data/readers/utf8.hpp"
+#include "data/tokenizer/unicode_text.hpp"
 #include "data/unpacked_copy.hpp"
 #include "data/unpacked_names.hpp"
 #include "lockstep/error.hpp"
@@ -21,7 +23,8 @@ namespace lockstep::data {
 namespace {
 
 bool is_hidden(const std::string& name) {
-  return name.empty() || name.starts_with('.') || name.find("/.") != std::string::npos || name.starts_with("__MACOSX/");
+  return name.empty() || name.starts_with('.') || name.find("/.") != std::string::npos || name == "__MACOSX" ||
+         name.starts_with("__MACOSX/");
 }
 
 /// Of pictures; not of what macOS writes beside each ("._1.jpg").
@@ -150,6 +153,10 @@ std::string clean_name(const std::string& name) {
   if (clean == ".." || clean.starts_with("../")) {
     throw Error(ExitCode::data, fmt::format("{}: expected a name within its archive, found one that leads out", name));
   }
+  const bool has_letters_to_compose =
+      std::any_of(clean.begin(), clean.end(), [](char c) { return static_cast<signed char>(c) < 0; }) &&
+      first_not_utf8(clean) == clean.size();
+  if (has_letters_to_compose) normalize(NormalForm::nfc, clean);
   return clean == "." ? "" : clean;
 }
 

@@ -76,7 +76,9 @@ class FileTree {
   std::vector<std::string> hidden_images_;
 };
 
-/// "./train//cat/" and "/train/cat" are "train/cat". Throws Error(data) for a name that leads out of its archive.
+/// "./train//cat/" and "/train/cat" are "train/cat". Letters are composed (NFC), as libarchive does with some archives'
+/// names and not with others; macOS writes them decomposed. Throws Error(data) for a name that leads out of its
+/// archive.
 [[nodiscard]] std::string clean_name(const std::string& name);
 
 /// Throws Error(data) for a path that is neither a folder nor an archive, for a damaged archive, and for one beyond the

@@ -89,6 +89,28 @@ class Archives(unittest.TestCase):
         self.zip(self.folder / "a.zip")
         self.assertEqual(self.judged("a.zip"), expected)
 
+    def test_letters_that_macos_decomposes(self):
+        self.write(**{f"{name}/{i}.png": make_data.png(8, 8, 3 * i)
+                      for i, name in enumerate(("k\u00f6pek", "ko\u0308pek", "kedi", "kedi"))})
+        expected = self.judged("set")
+        self.assertIn("  samples      4", expected)
+        self.assertIn("  classes      2", expected)
+        for name, form in (("pax.tar", tarfile.PAX_FORMAT), ("gnu.tar.gz", tarfile.GNU_FORMAT)):
+            with tarfile.open(self.folder / name, "w:gz" if name.endswith(".gz") else "w", format=form) as archive:
+                archive.add(self.folder / "set", ".")
+            self.assertEqual(self.judged(name), expected)
+        self.zip(self.folder / "set.zip")
+        self.assertEqual(self.judged("set.zip"), expected)
+        self.write(**{"k\u00f6pek/1.png": make_data.png(8, 8, 9)})
+        self.assertEqual(self.info("set", code=65), "lockstep: set: expected files of different names, found two called "
+                         "k\u00f6pek/1.png, one with composed letters and one with decomposed ones; rename one\n")
+
+    def test_what_macos_puts_beside_files(self):
+        self.write(**{"a/1.png": make_data.png(8, 8, 3), "b/2.png": make_data.png(8, 8, 6)})
+        expected = self.judged("set")
+        self.write(**{"__MACOSX/a/._1.png": b"other", "a/.DS_Store": b"other"})
+        self.assertEqual(self.judged("set"), expected)
+
     def test_links_that_lead_nowhere_are_bad_samples(self):
         self.write(**{"a/1.png": make_data.png(8, 8, 1), "b/2.png": make_data.png(8, 8, 2)})
         (self.folder / "set/a/gone.png").symlink_to("none.png")

@@ -34,6 +34,12 @@ class Folder : public FileTree {
                   fmt::format("{}: cannot be listed: {}", path(), error.code().message()));
     }
     sort();
+    const auto same = [](const Entry& a, const Entry& b) { return a.name == b.name; };
+    const auto twice = std::adjacent_find(files().begin(), files().end(), same);
+    if (twice == files().end()) return;
+    throw Error(ExitCode::data, fmt::format("{}: expected files of different names, found two called {}, one with "
+                                            "composed letters and one with decomposed ones; rename one",
+                                            path(), twice->name));
   }
 
   std::string look_up(Entry& entry, IndexNotes* notes) const override {
@@ -48,7 +54,7 @@ class Folder : public FileTree {
 
   [[nodiscard]] std::span<const std::byte> read(const Entry& entry, std::uint64_t from, std::uint64_t length,
                                                 std::vector<std::byte>& scratch) const override {
-    const File file((fs::path(path()) / entry.name).string(), counter_);
+    const File file(stored(path(), entry.name), counter_);
     if (file.size() != entry.size) {
       throw Error(ExitCode::data, fmt::format("{}: has {} bytes; it had {} when the data set was indexed", file.path(),
                                               file.size(), entry.size));
@@ -64,6 +70,21 @@ class Folder : public FileTree {
 
  private:
   using Directory = std::pair<dev_t, ino_t>;
+
+  /// The path of a file, whose letters may be decomposed where its name's are composed.
+  static std::string stored(const fs::path& folder, const std::string& name) {
+    const std::string direct = (folder / name).string();
+    if (fs::exists(direct)) return direct;
+    const std::size_t end = name.find('/');
+    std::error_code ignored;
+    for (const auto& found : fs::directory_iterator(folder, ignored)) {
+      if (clean_name(found.path().filename().string()) != name.substr(0, end)) continue;
+      if (end == std::string::npos) return found.path().string();
+      const std::string below = stored(found.path(), name.substr(end + 1));
+      if (fs::exists(below)) return below;
+    }
+    return direct;
+  }
 
   void set_state(Entry& entry, const struct stat& status) const {
     const FileState state = state_of(status, stable_inodes_);
