@@ -99,9 +99,10 @@ std::string WeightsFile::with_or_without_prefix(const std::string& name) const {
 }
 
 std::string WeightsFile::name_in_file(const std::string& name) const {
-  const std::string found = with_or_without_prefix(name), older = name_of_tensorflow(name);
+  std::string found = with_or_without_prefix(name);
+  const std::string older = name_of_tensorflow(name);
   if (has(found) || older.empty()) return found;
-  const std::string found_older = with_or_without_prefix(older);
+  std::string found_older = with_or_without_prefix(older);
   return has(found_older) ? found_older : found;
 }
 

@@ -73,14 +73,14 @@ class Folder : public FileTree {
 
   /// The path of a file, whose letters may be decomposed where its name's are composed.
   static std::string stored(const fs::path& folder, const std::string& name) {
-    const std::string direct = (folder / name).string();
+    std::string direct = (folder / name).string();
     if (fs::exists(direct)) return direct;
     const std::size_t end = name.find('/');
     std::error_code ignored;
     for (const auto& found : fs::directory_iterator(folder, ignored)) {
       if (clean_name(found.path().filename().string()) != name.substr(0, end)) continue;
       if (end == std::string::npos) return found.path().string();
-      const std::string below = stored(found.path(), name.substr(end + 1));
+      std::string below = stored(found.path(), name.substr(end + 1));
       if (fs::exists(below)) return below;
     }
     return direct;
