@@ -40,8 +40,11 @@ class Scripts(unittest.TestCase):
     def start(self, script, **variables):
         environment = {**os.environ, "PATH": f"{self.folder}:{os.environ['PATH']}", "LOCKSTEP": "./lockstep", "SLURM_JOB_ID": "7",
                        "SLURM_ARRAY_JOB_ID": "7", "SLURM_ARRAY_TASK_ID": "0", **variables}
-        return subprocess.Popen(["bash", script, "job.yaml", "seed", "1"], cwd=self.folder, env=environment,
-                                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        job = subprocess.Popen(  # pylint: disable=consider-using-with
+            ["bash", script, "job.yaml", "seed", "1"], cwd=self.folder, env=environment, stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL)
+        self.addCleanup(job.kill)
+        return job
 
     def requeued(self):
         path = self.folder / "requeued"
