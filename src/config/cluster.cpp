@@ -7,6 +7,7 @@
 #include "config/list_rules.hpp"
 #include "config/scalar_rules.hpp"
 #include "config/section.hpp"
+#include "config/yaml_dialects.hpp"
 #include "config/yaml_reader.hpp"
 #include "core/whole_file.hpp"
 
@@ -58,6 +59,7 @@ ClusterFile load_cluster(const std::string& path) {
   if (session.broken) throw Problems(session.problems);
   ClusterFile cluster;
   section.rule->read(Cursor(root, "cluster", session), &cluster);
+  refuse_ambiguous(root, "cluster", session);
   if (!session.problems.empty()) throw Problems(session.problems);
   for (ClusterHosts& hosts : cluster.hosts) {
     if (hosts.network == 0) hosts.network = cluster.network;

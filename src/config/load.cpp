@@ -11,6 +11,7 @@
 #include "config/overrides.hpp"
 #include "config/sections.hpp"
 #include "config/sweep_rules.hpp"
+#include "config/yaml_dialects.hpp"
 #include "config/yaml_reader.hpp"
 #include "core/nearest.hpp"
 
@@ -100,6 +101,9 @@ JobFile load_text(const std::string& text, const std::string& file_name, const s
     section.rule->read(Cursor(*node, "job", session), static_cast<Job*>(&job));
   }
   check_sweep(root, session, catalogue);
+  for (const Entry& entry : root.entries) {
+    if (entry.key == "job" || entry.key == "sweep") refuse_ambiguous(entry.value, entry.key, session);
+  }
   if (!session.problems.empty()) throw Problems(session.problems);
   finish(job, session, catalogue);
   return job;

@@ -177,7 +177,9 @@ of defaults marks alternatives.
 - **Paths** are relative to the job file's folder if something is there, else to the working directory; those of
   overrides to the working directory. Globs are allowed where data are named.
 - **Numbers.** An integral real number is an integer (`1e+06`). Integers go up to 2^53 - 1.
-- **Text** that looks like a number, `true`, `yes`, `on` and the like is put in quotes.
+- **Text** that looks like a number or `true` is put in quotes, and so is what Helm or YAML 1.1 reads in another way:
+  `yes`, `No`, `TRUE`, `010`, `0x1f`, `1_000`, `12:30`, `2024-01-01`, as a value or a key. Without quotes it is refused;
+  on the command line, which Helm never reads, it is text.
 - **YAML.** One document, no tags, no key twice. Anchors and aliases work; maps are not merged (`<<`).
 )";
 

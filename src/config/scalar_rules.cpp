@@ -35,11 +35,6 @@ std::string limits_text(const NumberLimits& limits) {
   return text;
 }
 
-bool is_boolean_elsewhere(const std::string& text) {
-  static constexpr std::array<std::string_view, 8> kWords{"y", "n", "yes", "no", "on", "off", "True", "False"};
-  return std::find(kWords.begin(), kWords.end(), text) != kWords.end();
-}
-
 class TextRule : public Rule {
  public:
   explicit TextRule(std::vector<std::string> choices) : choices_(std::move(choices)) {}
@@ -142,8 +137,6 @@ std::optional<std::string> read_text(const Cursor& at, const std::string& expect
                                    ? fmt::format("; if it is text, quote it twice: '\"{}\"'", node.text)
                                    : "; put it in quotes if it is text";
     at.expected(expected, expected == "text" ? quoted : "");
-  } else if (!node.quoted && !node.mark.command_line && is_boolean_elsewhere(node.text)) {  // Helm reads files only
-    at.expected(expected, ", which Helm reads as true or false; put it in quotes");
   } else {
     return node.text;
   }

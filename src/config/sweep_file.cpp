@@ -8,6 +8,7 @@
 #include "config/sections.hpp"
 #include "config/sweep.hpp"
 #include "config/sweep_rules.hpp"
+#include "config/yaml_dialects.hpp"
 #include "config/yaml_reader.hpp"
 #include "core/whole_file.hpp"
 
@@ -88,6 +89,7 @@ SweepFile load_sweep(const std::string& path, const std::vector<std::string>& ov
     throw Problems(session.problems);
   }
   section.rule->read(Cursor(found->value, "sweep", session), static_cast<SweepOptions*>(&sweep));
+  refuse_ambiguous(found->value, "sweep", session);
   if (!sweep.job.empty() && root.find("job") != nullptr) {
     session.problem(found->value.find("job")->value.mark, "sweep.job",
                     "expected one job, found this file and the key 'job' at the root; remove one");

@@ -34,6 +34,7 @@ struct Entry {
   std::string key;
   Mark mark;  ///< of the key
   YamlNode value;
+  bool quoted = false;  ///< the key
 };
 
 /// The type of a plain scalar by the rules of YAML 1.2 (numbers, true, false); `yes` is therefore text.

@@ -10,6 +10,8 @@
 #include <sstream>
 #include <utility>
 
+#include "config/yaml_dialects.hpp"
+
 namespace lockstep::config {
 namespace {
 
@@ -73,6 +75,7 @@ class TreeBuilder : public YAML::EventHandler {
     bool has_key = false;
     bool ignore_value = false;  ///< the value belongs to a key that was refused
     std::string key;
+    bool key_quoted = false;
     Mark key_mark;
   };
 
@@ -124,7 +127,9 @@ class TreeBuilder : public YAML::EventHandler {
     } else if (!frame.has_key) {
       take_key(frame, node);
     } else {
-      if (!frame.ignore_value) frame.node.entries.push_back({frame.key, frame.key_mark, std::move(node)});
+      if (!frame.ignore_value) {
+        frame.node.entries.push_back({frame.key, frame.key_mark, std::move(node), frame.key_quoted});
+      }
       frame.has_key = false;
     }
   }
@@ -143,6 +148,7 @@ class TreeBuilder : public YAML::EventHandler {
     }
     frame.has_key = true;
     frame.key = node.text;
+    frame.key_quoted = node.quoted;
     frame.key_mark = node.mark;
   }
 
@@ -164,6 +170,7 @@ bool is_tabbed(const std::string& text, int line) {
 
 void mark_command_line(YamlNode& node) {
   node.mark.command_line = true;
+  if (node.is(YamlNode::Kind::scalar) && other_reading(node.text)) node.quoted = true;
   for (auto& item : node.items) mark_command_line(item);
   for (auto& entry : node.entries) {
     entry.mark.command_line = true;

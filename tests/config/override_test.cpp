@@ -98,6 +98,10 @@ TEST(Override, NullRemovesAKey) {
 
 TEST(Override, WordsAreText) {
   EXPECT_EQ(with({"name=on"}).name, "on") << "Helm reads no command line";
+  for (const char* text : {"010", "0x1f", "1_000", "NO", "12:30", "2024-01-01"}) {
+    EXPECT_EQ(with({std::string("name=") + text}).name, text);
+  }
+  EXPECT_EQ(problems_with({"seed=010"}), "command line: seed: expected an integer of at least 0, found '010'");
   EXPECT_EQ(with({"name='12'"}).name, "12");
   EXPECT_EQ(problems_with({"name=12"}),
             "command line: name: expected text, found 12; if it is text, quote it twice: '\"12\"'");
