@@ -35,8 +35,15 @@ void add_behavior_options(CLI::App& command, launch::PodOptions& options) {
       .add_option("--expect-hosts", options.preflight.hosts,
                   "hosts that must answer before the job starts; by default all")
       ->check(at_least(1));
-  command.add_option("--preflight-limit", options.preflight.seconds, "seconds to wait for them")
+  command
+      .add_option("--preflight-limit", options.preflight.seconds,
+                  "seconds that a host whose name can be resolved may stay silent")
       ->check(at_least(0.1))
+      ->capture_default_str();
+  command
+      .add_option("--pending-limit", options.preflight.pending_seconds,
+                  "seconds to wait for hosts in all, with those that wait for a node; 0: forever")
+      ->check(at_least(0))
       ->capture_default_str();
   command.add_option("--settle", options.preflight.settle_seconds, "seconds to wait for the other hosts after that")
       ->check(at_least(0))

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <csignal>
+#include <iterator>
 #include <sstream>
 #include <thread>
 #include <utility>
@@ -19,6 +20,7 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr double kAnswerSeconds = 15;
+constexpr std::size_t kMostAtOnce = 64;
 constexpr double kLongestLeftOut = 3600;  ///< seconds, until a host that was left out is asked again
 constexpr std::chrono::seconds kAloudPatience{10};
 constexpr milliseconds kScriptPoll{10};
@@ -87,7 +89,13 @@ void HostPool::hear(const std::string& host, Question& question) {
   if (!question.open()) {
     // A host that was left out waits for others to train, with whom it can be compared.
     const bool later = !reference_ && (reference_question_ || (left_out_.contains(host) && !usable().empty()));
-    if (waited >= question.wait && !later) question = ask(host);
+    if (waited < question.wait || later) return;
+    crowded_ |= open_ >= kMostAtOnce;
+    if (crowded_) return;
+    ++open_;
+    const int silences = question.silences;
+    question = ask(host);
+    question.silences = silences;
     return;
   }
   std::optional<BackgroundCommand::Result> answer;
@@ -123,7 +131,10 @@ void HostPool::refuse(const std::string& host, Question& question, const std::st
   auto& reported = reported_[host];
   if (reported != problem) problems_.push_back(problem);
   reported = problem;
-  question = {nullptr, Clock::now(), nullptr, options_.ask_again_seconds};
+  const double longest = std::max(options_.ask_again_seconds, options_.ask_again_at_most);
+  const double wait = std::min(std::ldexp(options_.ask_again_seconds, question.silences), longest);
+  const double spread = std::uniform_real_distribution(0.8, 1.2)(jitter_);
+  question = {nullptr, Clock::now(), nullptr, wait * spread, std::min(question.silences + 1, 30)};
 }
 
 void HostPool::leave_out(const std::string& host, const std::string& why) {
@@ -183,17 +194,22 @@ void HostPool::read_list() {
 
 void HostPool::ask_silent_now() {
   for (auto& [host, question] : questions_) {
-    if (!question.open() && !left_out_.contains(host)) question = ask(host);
+    if (!question.open() && !left_out_.contains(host)) question.wait = 0;
   }
+  refresh();
 }
 
 void HostPool::refresh() {
   read_list();
   hear_reference();
+  crowded_ = false;
+  open_ = static_cast<std::size_t>(
+      std::count_if(questions_.begin(), questions_.end(), [](const auto& q) { return q.second.open(); }));
   for (const Host& host : listed_) {
     if (answered(host.name) || questions_.contains(host.name)) continue;
     if (reference_question_ && !reference_) continue;  // soon there is something to compare it with
-    questions_[host.name] = ask(host.name);
+    if (options_.exists && !is_local(host.name) && !options_.exists(host.name)) continue;
+    questions_[host.name] = {nullptr, Clock::now(), nullptr};
   }
   for (auto& [host, question] : questions_) hear(host, question);
   std::erase_if(questions_, [&](const auto& entry) { return answered(entry.first); });
@@ -201,10 +217,7 @@ void HostPool::refresh() {
 
 void HostPool::settle(milliseconds patience) {
   const auto end = Clock::now() + patience;
-  const auto open = [&] {
-    return std::any_of(questions_.begin(), questions_.end(), [](const auto& q) { return q.second.open(); });
-  };
-  for (refresh(); open() && Clock::now() < end; refresh()) std::this_thread::sleep_for(kScriptPoll);
+  for (refresh(); (open_ > 0 || crowded_) && Clock::now() < end; refresh()) std::this_thread::sleep_for(kScriptPoll);
 }
 
 void HostPool::ask_all_again(milliseconds patience) {
@@ -231,21 +244,33 @@ Hosts HostPool::usable() const {
   return hosts;
 }
 
+std::map<std::string, BackgroundCommand::Result> HostPool::run_on(const Hosts& hosts, const std::string& line,
+                                                                  milliseconds patience,
+                                                                  const std::string& input) const {
+  std::map<std::string, BackgroundCommand::Result> results;
+  std::map<std::string, BackgroundCommand> running;
+  auto next = hosts.begin();
+  while (next != hosts.end() || !running.empty()) {
+    for (; next != hosts.end() && running.size() < kMostAtOnce; ++next) {
+      if (!is_local(next->name)) running.try_emplace(next->name, shell_command(next->name, line), patience, input);
+    }
+    for (auto one = running.begin(); one != running.end();) {
+      auto result = one->second.poll();
+      if (result) results.emplace(one->first, std::move(*result));
+      one = result ? running.erase(one) : std::next(one);
+    }
+    if (!running.empty()) std::this_thread::sleep_for(kScriptPoll);
+  }
+  return results;
+}
+
 std::map<std::string, int> HostPool::run_everywhere(const Hosts& hosts, const std::string& arguments,
                                                     milliseconds patience, const std::string& input) {
-  std::map<std::string, Child> running;
-  for (const Host& host : hosts) {
-    if (!is_local(host.name)) {
-      running.try_emplace(host.name, agent_command(host.name, arguments),
-                          ChildOptions{.output = "/dev/null", .environment = {}, .input = input});
-    }
-  }
   std::map<std::string, int> lost;
-  const auto end = Clock::now() + patience;
-  for (auto& [host, child] : running) {
-    const auto code = child.wait(std::chrono::duration_cast<milliseconds>(end - Clock::now()));
-    if (code == 0) continue;
-    lost.emplace(host, code.value_or(kNoAnswer));
+  for (const auto& [host, result] :
+       run_on(hosts, shell_quoted(options_.program) + " " + arguments, patience, input)) {
+    if (result.code == 0) continue;
+    lost.emplace(host, result.code);
     answered_.erase(host);
     questions_[host] = {nullptr, Clock::now(), nullptr, options_.ask_again_seconds};
   }
@@ -257,17 +282,11 @@ std::map<std::string, std::string> HostPool::unfit(
     const std::function<std::string(const std::string& host, int code)>& why_lost) const {
   std::string line = shell_quoted(options_.program) + " " + arguments;
   if (reference_) line += " && " + question(options_.program);
-  std::map<std::string, BackgroundCommand> asked;
-  for (const Host& host : hosts) {
-    if (!is_local(host.name)) asked.try_emplace(host.name, shell_command(host.name, line), patience, input);
-  }
   std::map<std::string, std::string> unfit;
-  for (auto& [host, command] : asked) {
-    auto result = command.poll();
-    for (; !result; result = command.poll()) std::this_thread::sleep_for(kScriptPoll);
-    const std::string why = result->code != 0 ? why_lost(host, result->code)
-                            : reference_      ? why_unfit(parse_host_answer(result->output), *reference_)
-                                              : "";
+  for (const auto& [host, result] : run_on(hosts, line, patience, input)) {
+    const std::string why = result.code != 0 ? why_lost(host, result.code)
+                            : reference_     ? why_unfit(parse_host_answer(result.output), *reference_)
+                                             : "";
     if (!why.empty()) unfit.emplace(host, why);
   }
   return unfit;

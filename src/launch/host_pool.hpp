@@ -2,7 +2,8 @@
 //
 // The list is read again every few seconds. A host that is new, or was lost, is asked for the program's version through
 // the agent, in the background, and can be used once it has answered; a lost one is asked again from time to time. This
-// machine need not be asked.
+// machine need not be asked. At most 64 are asked at once, and not all at the same moment again: each is a process here,
+// and a connection to wherever names and keys are looked up.
 //
 // A host that is to blame for a failure is left out, and tried again later, after a longer time with each failure. Once
 // others have trained, a host that is new, was lost or was left out must also be as they are: the same version, where
@@ -13,6 +14,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <random>
 #include <set>
 #include <string>
 #include <vector>
@@ -33,11 +35,13 @@ struct PoolOptions {
   std::string program;          ///< path of this program on other hosts
   double read_again_seconds = 5;
   double ask_again_seconds = 30;
+  double ask_again_at_most = 0;  ///< a host that stays silent is asked less and less often, down to this; 0: it is not
   std::string discover = {};  ///< a script that prints the list, run in the background instead of calling `list`
   std::string shell = {};     ///< words between host and command, where the agent starts no shell by itself: "sh -c"
   bool same_fingerprint = false;  ///< of hosts that join others that have trained
   std::string lock_file = {};     ///< the launch's, which these must see, and
   std::string mark = {};          ///< what it holds; empty: they need not
+  std::function<bool(const std::string&)> exists = {};  ///< a host that does not is not asked; empty: all do
 };
 
 class HostPool {
@@ -80,6 +84,7 @@ class HostPool {
     Clock::time_point since;
     std::unique_ptr<BackgroundCommand> thorough;  ///< instead of the child: what it answers is compared
     double wait = 0;                              ///< seconds, until it is asked again
+    int silences = 0;                             ///< how often it has not answered
     [[nodiscard]] bool open() const { return child != nullptr || thorough != nullptr; }
   };
   [[nodiscard]] bool answered(const std::string& host) const;
@@ -91,6 +96,10 @@ class HostPool {
   [[nodiscard]] std::unique_ptr<BackgroundCommand> ask_thoroughly(const std::string& host) const;
   void hear(const std::string& host, Question& question);
   void hear_reference();
+  /// Runs a line of a shell on the remote hosts of `hosts`; those that do not end it have the code 124.
+  [[nodiscard]] std::map<std::string, BackgroundCommand::Result> run_on(const Hosts& hosts, const std::string& line,
+                                                                        std::chrono::milliseconds patience,
+                                                                        const std::string& input) const;
   /// Reports the problem, if it is a new one, and lets the host wait.
   void refuse(const std::string& host, Question& question, const std::string& problem);
 
@@ -105,6 +114,9 @@ class HostPool {
   std::map<std::string, std::string> reported_;  ///< why hosts cannot be used, as far as it has been reported
   std::map<std::string, int> faults_;            ///< how often a host was left out since it has trained
   std::map<std::string, Question> questions_;    ///< of hosts that cannot be used
+  std::size_t open_ = 0;                         ///< of these, when the pool was refreshed
+  bool crowded_ = false;                         ///< a host could not be asked yet: too many are
+  std::minstd_rand jitter_{std::random_device()()};
   std::unique_ptr<BackgroundCommand> reference_question_;
   std::optional<HostAnswer> reference_;  ///< what hosts that join must answer
   std::vector<std::string> problems_;

@@ -135,6 +135,13 @@ class Ends(PodTest):
         self.assertIn(message + "\n", worker.output())
         self.assertEqual(pods.termination_log(1).read_text(encoding="utf-8"), message)
 
+    def test_what_a_worker_alone_finds_does_not_end_the_job(self):
+        pods = Pods(self.hosts(2), f"{self.folder}/pods")
+        lock = ["--leader-lock", "/proc/none/lock"]
+        self.work(pods, 1, *lock).end(79)
+        self.assertRegex(pods.termination_log(1).read_text(encoding="utf-8"), "^lockstep: --leader-lock: .*/proc/none")
+        self.lead(pods, pod=lock).end(73)
+
     def test_a_report_instead_of_the_job(self):
         hosts = self.hosts(2)
         pods = Pods(hosts, f"{self.folder}/pods")

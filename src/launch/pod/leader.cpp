@@ -8,6 +8,7 @@
 #include "core/say.hpp"
 #include "launch/child.hpp"
 #include "launch/pod/last_message.hpp"
+#include "launch/pod/pod_names.hpp"
 #include "launch/restart_policy.hpp"
 #include "lockstep/error.hpp"
 
@@ -42,9 +43,13 @@ int supervise(const LeaderCommand& command, const char* name, const LeaderOption
 }  // namespace
 
 int lead(const LeaderOptions& options, StopSignals& signals) {
-  HostPool pool(options.pool);
+  PodNames names;
+  const auto runs = [&](const std::string& host) { return names.runs(host); };
+  PoolOptions with_names = options.pool;
+  with_names.exists = runs;
+  HostPool pool(with_names);
   const auto stop = [&] { return signals.sleep(kLeaderPoll) && signals.count() > 0; };
-  if (!options.took_over && !preflight(pool, options.preflight, stop)) {
+  if (!options.took_over && !preflight(pool, options.preflight, runs, stop)) {
     say("lockstep pod: stopped by a signal before the job was started\n");
     return static_cast<int>(ExitCode::interrupted);
   }

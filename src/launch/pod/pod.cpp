@@ -23,6 +23,7 @@
 #include "launch/pod/sshd.hpp"
 #include "launch/pod/succession.hpp"
 #include "launch/pod/worker.hpp"
+#include "launch/restart_policy.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::launch {
@@ -42,7 +43,8 @@ namespace {
 
 constexpr const char* kStateVariable = "LOCKSTEP_POD_STATE";  ///< in every process of a pod, started by ssh or not
 constexpr const char* kEndedFile = "/ended";
-constexpr double kAskAgain = 1;  ///< seconds, in the preflight
+constexpr double kAskAgain = 1, kAskAgainAtMost = 10;  ///< seconds, in the preflight
+constexpr double kLockLease = 120;                     ///< seconds until a network file system frees a lost host's lock
 
 std::string own_user() {
   const passwd* user = getpwuid(geteuid());
@@ -89,11 +91,11 @@ std::vector<std::string> launch_command(const PodOptions& options, const std::st
   std::vector<std::string> command = {own_program(), options.sweep ? "sweep" : "launch"};
   if (!options.job.empty()) command.push_back(options.job);
   command.insert(command.end(), {"--hostfile", options.hostfile, "--agent", agent, "--log", options.log});
-  // Pods come back sooner than machines do, and a pod that this one replaces may not have ended yet.
+  // Pods come back sooner than machines do, and those of an older release may still be writing their last checkpoint.
   if (!options.sweep && !names(options.launch_words, "--ask-again"))
     command.insert(command.end(), {"--ask-again", "5"});
   if (!names(options.launch_words, "--wait-for-lock")) {
-    command.insert(command.end(), {"--wait-for-lock", fmt::format("{:.0f}", options.preflight.seconds)});
+    command.insert(command.end(), {"--wait-for-lock", fmt::format("{:.0f}", options.grace_seconds + kLockLease)});
   }
   command.insert(command.end(), options.launch_words.begin(), options.launch_words.end());
   return command;
@@ -124,6 +126,7 @@ LeaderOptions leader_options(const PodOptions& options, const Hosts& hosts, cons
   leader.pool.agent = agent;
   leader.pool.program = installed_program();
   leader.pool.ask_again_seconds = kAskAgain;
+  leader.pool.ask_again_at_most = kAskAgainAtMost;
   leader.preflight = options.preflight;
   leader.termination_log = options.termination_log;
   leader.keeps_workers = options.keeps_workers;
@@ -152,11 +155,13 @@ WorkerOptions worker_options(const PodOptions& options, const std::string& leade
   return worker;
 }
 
-int take_part(const PodOptions& options) {
+/// `leads`: whether this pod decides what becomes of the job.
+int take_part(const PodOptions& options, bool& leads) {
   StopSignals signals;
   const Hosts hosts = read_hostfile(options.hostfile);
   const std::string name = options.name.empty() ? own_host_name() : options.name;
   const PodRole role = role_of(hosts, name, options.hostfile);
+  leads = role == PodRole::leader;
   const std::string state = std::filesystem::absolute(options.state).string();
   const SshSettings ssh{state + "/ssh", own_user(), options.port};
   settle_in(state);
@@ -171,6 +176,7 @@ int take_part(const PodOptions& options) {
       {options.leader_lock, name, role == PodRole::leader, options.takeover_seconds, options.preflight.seconds});
   worker.succession = &succession;
   if (const auto code = work(sshd, signals, worker)) return *code;
+  leads = true;
   leader.took_over = succession.begun() && succession.has_seen_a_leader();
   if (succession.begun()) leader.report = nullptr;  // it is for the first step
   leader.preflight.required = !succession.begun();
@@ -182,10 +188,16 @@ int take_part(const PodOptions& options) {
 
 int run_pod(const PodOptions& options) {
   if (const auto code = become_init()) return *code;
+  bool leads = true;
   try {
-    return take_part(options);
+    return take_part(options, leads);
   } catch (const Error& error) {
-    write_termination_message(options.termination_log, fmt::format("lockstep: {}", error.what()));
+    // What a worker finds may be the fault of its node alone: Kubernetes must not end the job for it.
+    const bool unfit = !leads && is_permanent(static_cast<int>(error.code()));
+    const char* const node = std::getenv("LOCKSTEP_NODE");
+    const std::string message = unfit && node != nullptr ? fmt::format("node {}: {}", node, error.what()) : error.what();
+    write_termination_message(options.termination_log, "lockstep: " + message);
+    if (unfit) throw Error(ExitCode::unfit_host, message);
     throw;
   }
 }

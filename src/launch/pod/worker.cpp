@@ -13,6 +13,7 @@
 #include "core/spans.hpp"
 #include "core/trace.hpp"
 #include "core/whole_file.hpp"
+#include "launch/pod/pod_names.hpp"
 #include "launch/processes.hpp"
 #include "lockstep/error.hpp"
 
@@ -22,8 +23,8 @@ LeaderWatch::LeaderWatch(std::vector<std::string> probe, double limit) : probe_(
   if (limit > 0) absence_.emplace(limit, steady_seconds());
 }
 
-bool LeaderWatch::lost() {
-  if (!absence_) return false;
+double LeaderWatch::absent_seconds() {
+  if (!absence_) return 0;
   const double now = steady_seconds();
   if (asked_) {
     if (const auto code = asked_->poll()) {
@@ -32,7 +33,7 @@ bool LeaderWatch::lost() {
     }
   }
   if (!asked_ && now >= next_look_) look(now);
-  return absence_->over(now);
+  return absence_->seconds(now);
 }
 
 void LeaderWatch::look(double now) {
@@ -97,10 +98,16 @@ int end_after_leader(StopSignals& signals, const WorkerOptions& options) {
 }  // namespace
 
 std::optional<int> work(Sshd& sshd, StopSignals& signals, const WorkerOptions& options) {
-  LeaderWatch watch(options.probe, options.succession == nullptr ? options.leader_seconds : 0);
+  const double limit = options.leader_seconds;
+  LeaderWatch watch(options.probe, options.succession == nullptr ? limit : 0);
+  Absence pending(limit, steady_seconds());
+  PodNames names;
   const auto lost = [&] {
-    if (options.succession == nullptr) return watch.lost();
-    return options.leader_seconds > 0 && options.succession->vacant_seconds() > options.leader_seconds;
+    if (limit <= 0) return false;
+    const double vacant = options.succession == nullptr ? watch.absent_seconds() : options.succession->vacant_seconds();
+    const double now = steady_seconds();
+    if (vacant > limit / 4 && !names.runs(options.leader)) pending.seen(now);
+    return vacant > limit && pending.seconds(now) > limit;
   };
   while (signals.count() == 0) {
     if (std::filesystem::exists(options.ended)) {

@@ -18,7 +18,7 @@ class Absence {
   /// `limit`: seconds, more than 0.
   Absence(double limit, double now) : limit_(limit), seen_(now) {}
   void seen(double now) { seen_ = now; }
-  [[nodiscard]] bool over(double now) const { return now - seen_ > limit_; }
+  [[nodiscard]] double seconds(double now) const { return now - seen_; }
   /// Often enough for the limit, but not so often that a thousand workers cause load.
   [[nodiscard]] double look_every() const { return limit_ < 240 ? limit_ / 4 : 60; }
 
@@ -28,15 +28,15 @@ class Absence {
 
 /// Watches for a missing leader. An unused worker occupies GPUs without using them. It cannot ask Kubernetes whether a
 /// leader will ever come back, so it waits for a while and then ends as after a loss: the Job counts that, and fails
-/// after some of them.
+/// after some of them. The time in which the leader has no node yet does not count.
 class LeaderWatch {
  public:
   /// `probe`: a command that ends with 0 if the leader is there. `limit`: seconds; 0: waits forever.
   LeaderWatch(std::vector<std::string> probe, double limit);
 
-  /// To be called repeatedly; never blocks. Returns true once the leader has been away for too long. A launch's
-  /// processes on this host are its leader's, so the probe runs only if there are none.
-  [[nodiscard]] bool lost();
+  /// To be called repeatedly; never blocks. For how many seconds the leader has been away. A launch's processes on this
+  /// host are its leader's, so the probe runs only if there are none.
+  [[nodiscard]] double absent_seconds();
 
  private:
   void look(double now);
