@@ -33,6 +33,7 @@ namespace {
 
 constexpr int kHighestPort = 65535;
 constexpr std::chrono::milliseconds kLingerStep{20};
+constexpr double kAutoLinger = 30;     // seconds: twice Prometheus' usual interval
 constexpr double kShortestLook = 0.8;  // seconds; the shortest interval between two looks
 
 }  // namespace
@@ -63,8 +64,10 @@ RunMetrics::~RunMetrics() {
   metrics_->set(ended_ ? State::ended : State::failed);
   if (!exporter_) return;
   const std::size_t scrapes = exporter_->scrapes();
+  const double asked = run_.job.telemetry.linger_seconds;
+  const double patience = asked >= 0 ? asked : scrapes >= 2 ? kAutoLinger : 0;
   const auto end = Clock::now();
-  while (exporter_->scrapes() == scrapes && seconds_since(end) < run_.job.telemetry.linger_seconds) {
+  while (exporter_->scrapes() == scrapes && seconds_since(end) < patience) {
     std::this_thread::sleep_for(kLingerStep);
   }
   if (!run_.leads()) return;

@@ -71,9 +71,11 @@ class Targets(unittest.TestCase):
         self.assertEqual(list(self.shared.glob("*")), [])
 
     def test_a_last_scrape_tells_whether_the_run_has_ended_or_failed(self):
-        for state, words, code in (("ended", ["steps=3"], 0), ("failed", ["learning_rate=1e30"], 76)):
+        for state, words, code, linger in (("ended", ["steps=3"], 0, 30), ("failed", ["learning_rate=1e30"], 76, 30),
+                                           ("ended", ["steps=500"], 0, "auto")):
             port = free_port()
-            job = [*SMALL, "steps=100", *words, *self.telemetry(port, linger=30), f"run_directory={self.folder}/{state}"]
+            job = [*SMALL, "steps=100", *words, *self.telemetry(port, linger=linger),
+                   f"run_directory={self.folder}/{state}-{linger}"]
             with subprocess.Popen([os.environ["LOCKSTEP"], "train", *job], stdout=subprocess.DEVNULL,
                                   stderr=subprocess.DEVNULL) as run:
                 wait_until(lambda: f'lockstep_state{{rank="0",state="{state}"}} 1' in served(port), state)
