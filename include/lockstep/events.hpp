@@ -222,6 +222,28 @@ struct Copy {
   }
 };
 
+struct Goodput {
+  static constexpr const char* kName = "goodput";
+  static constexpr const char* kDoc =
+      "Where the time since the first start of the run has gone, as rank 0 sees it; from time to time, and at the end.";
+  std::int64_t step = 0;
+  double useful_seconds = 0, repeated_seconds = 0, checkpoint_seconds = 0, data_wait_seconds = 0, peer_wait_seconds = 0,
+         restart_seconds = 0;
+
+  template <class Field>
+  static void describe(Field&& field) {
+    field("step", &Goodput::step, "steps done so far");
+    field("useful_seconds", &Goodput::useful_seconds, "steps done for the first time, and evaluations", Unit::seconds);
+    field("repeated_seconds", &Goodput::repeated_seconds, "steps that had been done, and were lost", Unit::seconds);
+    field("checkpoint_seconds", &Goodput::checkpoint_seconds, "training stood while a checkpoint was taken",
+          Unit::seconds);
+    field("data_wait_seconds", &Goodput::data_wait_seconds, "rank 0 waited for its input", Unit::seconds);
+    field("peer_wait_seconds", &Goodput::peer_wait_seconds, "rank 0 waited for other ranks", Unit::seconds);
+    field("restart_seconds", &Goodput::restart_seconds,
+          "from the last sign of life before a restart to the next step, and the first set-up", Unit::seconds);
+  }
+};
+
 struct Balance {
   static constexpr const char* kName = "balance";
   static constexpr const char* kDoc = "Micro-batches move between ranks.";
@@ -407,8 +429,8 @@ struct End {
   }
 };
 
-using Event = std::variant<Start, Part, Gpu, Step, Evaluation, Checkpoint, Copy, Balance, BadSample, Restart, Warning,
-                           Launch, End>;
+using Event = std::variant<Start, Part, Gpu, Step, Evaluation, Checkpoint, Copy, Goodput, Balance, BadSample, Restart,
+                           Warning, Launch, End>;
 
 /// Receives the events of a run; called by one thread.
 class Sink {

@@ -252,7 +252,7 @@ struct TensorboardOptions {
 struct TelemetryOptions {
   int prometheus_port = 0;                       ///< of local rank 0; 0: off
   std::string prometheus_address = "127.0.0.1";  ///< that ranks listen on
-  double linger_seconds = 0;                     ///< at the end, for a last scrape
+  double linger_seconds = 0;                     ///< at the end, for a last scrape; below 0: as it seems useful
   std::string targets_folder;                    ///< where targets are written, too; empty: nowhere else
   TensorboardOptions tensorboard;
   std::optional<Span> every;  ///< steps in events.jsonl and of TensorBoard's curves; none: fewer and fewer

@@ -124,6 +124,19 @@ class Copy(TypedDict):
     time: NotRequired[float]  # Unix seconds; in events.jsonl only
 
 
+class Goodput(TypedDict):
+    """Where the time since the first start of the run has gone, as rank 0 sees it; from time to time, and at the end."""
+    event: Literal["goodput"]
+    step: int  # steps done so far
+    useful_seconds: float  # s; steps done for the first time, and evaluations
+    repeated_seconds: float  # s; steps that had been done, and were lost
+    checkpoint_seconds: float  # s; training stood while a checkpoint was taken
+    data_wait_seconds: float  # s; rank 0 waited for its input
+    peer_wait_seconds: float  # s; rank 0 waited for other ranks
+    restart_seconds: float  # s; from the last sign of life before a restart to the next step, and the first set-up
+    time: NotRequired[float]  # Unix seconds; in events.jsonl only
+
+
 class Balance(TypedDict):
     """Micro-batches move between ranks."""
     event: Literal["balance"]
@@ -229,7 +242,7 @@ class End(TypedDict):
 
 
 Event = (Start | Part | Gpu | Step | Eval
-         | Checkpoint | Copy | Balance | BadSample | Restart | Warning | Launch | End)
+         | Checkpoint | Copy | Goodput | Balance | BadSample | Restart | Warning | Launch | End)
 
 
 class EventSource:
@@ -258,6 +271,9 @@ class EventSource:
 
     @overload
     def events(self, kind: Literal["copy"], /, *, strict: bool = ...) -> Iterator[Copy]: ...
+
+    @overload
+    def events(self, kind: Literal["goodput"], /, *, strict: bool = ...) -> Iterator[Goodput]: ...
 
     @overload
     def events(self, kind: Literal["balance"], /, *, strict: bool = ...) -> Iterator[Balance]: ...

@@ -235,6 +235,26 @@ std::string phases(const events::End& end) {
       bar, keys);
 }
 
+/// What took the time since the first start, over all restarts.
+std::string run_time(const RunEvents& run) {
+  if (!run.goodput) return "";
+  double total = 0;
+  const auto each = [&](auto visit) {
+    telemetry::for_each_field(*run.goodput, [&](const std::string& name, const auto& value, events::Unit unit) {
+      if (unit == events::Unit::seconds) visit(name.substr(0, name.rfind('_')), static_cast<double>(value));
+    });
+  };
+  each([&](const std::string&, double seconds) { total += seconds; });
+  if (total <= 0) return "";
+  std::string rows;
+  each([&](const std::string& name, double seconds) {
+    rows += fmt::format("<tr><td>{}</td><td class=\"n\">{:.2f} %</td><td class=\"n\">{}</td></tr>",
+                        telemetry::spaced(name), 100 * seconds / total, telemetry::clock_time(seconds));
+  });
+  return "<h2>Goodput</h2>\n<div class=\"card\"><table><tr><th>time</th><th class=\"n\">share</th><th></th></tr>" +
+         rows + "</table></div>\n";
+}
+
 std::string event_table(const RunEvents& run) {
   std::string rows;
   const double began = run.others.empty() ? 0 : run.others.front().time;
@@ -310,7 +330,7 @@ std::string evaluations(const std::string& run_directory) {
 
 std::string report_page(const std::string& run_directory, const RunEvents& run) {
   const std::string outcome = run.end ? run.end->outcome : "still running, or died";
-  std::string body = tiles(run) + curves(run) + evaluations(run_directory) + ranks(run) +
+  std::string body = tiles(run) + curves(run) + evaluations(run_directory) + ranks(run) + run_time(run) +
                      (run.end ? phases(*run.end) : "") + timeline(run_directory) + event_table(run) + environment(run) +
                      configuration(run_directory);
   if (run.end) body += fmt::format("<p class=\"about\">parameters sha256: {}</p>\n", run.end->parameters_sha256);

@@ -73,6 +73,8 @@ RunEvents read_run_events(const std::string& run_directory) {
       add_step(run, std::move(*step), stride);
     } else if (auto* eval = std::get_if<events::Evaluation>(&*read.event)) {
       add(run.evals, std::move(*eval));
+    } else if (const auto* goodput = std::get_if<events::Goodput>(&*read.event)) {
+      run.goodput = *goodput;
     } else {
       if (const auto* end = std::get_if<events::End>(&*read.event)) run.end = *end;
       run.others.push_back(std::move(read));

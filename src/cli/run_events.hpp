@@ -17,6 +17,7 @@ struct RunEvents {
   std::vector<events::Step> steps;           ///< each once: of a repeated step, the last report; of many, see below
   std::vector<std::int64_t> skipped;         ///< the steps whose updates were skipped; each once, and all
   std::vector<events::Evaluation> evals;     ///< each once
+  std::optional<events::Goodput> goodput;    ///< the newest
   std::vector<telemetry::ReadEvent> others;  ///< starts, balance, checkpoint, restart, warning, ...: in file order
   double rank_seconds = 0;                   ///< sum over the starts: ranks times the time until the start's last event
   double joules = 0;                         ///< used by the ranks' GPUs, until the last step of each start

@@ -89,9 +89,10 @@ Is<TelemetryOptions> prometheus_section() {
           "IP address of this host that ranks listen on; 0.0.0.0: all of them. Who can reach it can read the metrics")
       .field("port", &Options::prometheus_port, number().at_least(1).at_most(65535),
              "of local rank 0; others follow. One that is in use is replaced, as metrics/targets.json then says")
-      .field("linger", &Options::linger_seconds, number().at_least(0).word("auto", -1),
-             "seconds that a rank waits at its end for a last scrape, by which Prometheus knows that the run has ended; "
-             "`auto`: at most 30, and only if it has been scraped before, twice at least")
+      .field(
+          "linger", &Options::linger_seconds, number().at_least(0).word("auto", -1),
+          "seconds that a rank waits at its end for a last scrape, by which Prometheus knows that the run has ended; "
+          "`auto`: at most 30, and only if it has been scraped before, twice at least")
       .field("targets", &Options::targets_folder, text(),
              "a folder for RUN.json, the same as metrics/targets.json: Prometheus can watch all files of one folder")
       .check({"address"}, [](const Options& o, const Scope& scope) {

@@ -267,8 +267,7 @@ std::map<std::string, BackgroundCommand::Result> HostPool::run_on(const Hosts& h
 std::map<std::string, int> HostPool::run_everywhere(const Hosts& hosts, const std::string& arguments,
                                                     milliseconds patience, const std::string& input) {
   std::map<std::string, int> lost;
-  for (const auto& [host, result] :
-       run_on(hosts, shell_quoted(options_.program) + " " + arguments, patience, input)) {
+  for (const auto& [host, result] : run_on(hosts, shell_quoted(options_.program) + " " + arguments, patience, input)) {
     if (result.code == 0) continue;
     lost.emplace(host, result.code);
     answered_.erase(host);

@@ -2,8 +2,8 @@
 //
 // The list is read again every few seconds. A host that is new, or was lost, is asked for the program's version through
 // the agent, in the background, and can be used once it has answered; a lost one is asked again from time to time. This
-// machine need not be asked. At most 64 are asked at once, and not all at the same moment again: each is a process here,
-// and a connection to wherever names and keys are looked up.
+// machine need not be asked. At most 64 are asked at once, and not all at the same moment again: each is a process
+// here, and a connection to wherever names and keys are looked up.
 //
 // A host that is to blame for a failure is left out, and tried again later, after a longer time with each failure. Once
 // others have trained, a host that is new, was lost or was left out must also be as they are: the same version, where
@@ -36,11 +36,11 @@ struct PoolOptions {
   double read_again_seconds = 5;
   double ask_again_seconds = 30;
   double ask_again_at_most = 0;  ///< a host that stays silent is asked less and less often, down to this; 0: it is not
-  std::string discover = {};  ///< a script that prints the list, run in the background instead of calling `list`
-  std::string shell = {};     ///< words between host and command, where the agent starts no shell by itself: "sh -c"
-  bool same_fingerprint = false;  ///< of hosts that join others that have trained
-  std::string lock_file = {};     ///< the launch's, which these must see, and
-  std::string mark = {};          ///< what it holds; empty: they need not
+  std::string discover = {};     ///< a script that prints the list, run in the background instead of calling `list`
+  std::string shell = {};        ///< words between host and command, where the agent starts no shell by itself: "sh -c"
+  bool same_fingerprint = false;                        ///< of hosts that join others that have trained
+  std::string lock_file = {};                           ///< the launch's, which these must see, and
+  std::string mark = {};                                ///< what it holds; empty: they need not
   std::function<bool(const std::string&)> exists = {};  ///< a host that does not is not asked; empty: all do
 };
 

@@ -53,7 +53,8 @@ std::unique_ptr<LockedFile> lock_within(const std::string& directory, const std:
     }
     if (waited < seconds) continue;
     const char* const why = "another launch uses this directory";
-    if (seconds > 0) throw Error(ExitCode::infrastructure, fmt::format("{}: {}, after {:.0f} s still", directory, why, seconds));
+    if (seconds > 0)
+      throw Error(ExitCode::infrastructure, fmt::format("{}: {}, after {:.0f} s still", directory, why, seconds));
     checkpoint::cannot_use(directory, why);
   }
 }

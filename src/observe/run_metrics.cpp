@@ -48,6 +48,7 @@ RunMetrics::RunMetrics(const RankContext& run)
       shared_targets_(run.job.telemetry.targets_folder, run_name(), run.job.run_directory),
       metrics_(std::make_shared<telemetry::RankMetrics>()),
       events_(*metrics_),
+      goodput_(run.leads() && !run.job.checkpoint.never ? run.job.run_directory : "", unix_time()),
       recorder_(comm::recorder_of(run.communicator)) {
   for (const auto& metric : telemetry::metric_list()) {
     const bool counts = metric.kind != telemetry::MetricKind::gauge;
@@ -123,6 +124,7 @@ void RunMetrics::serve(const RunFacts& facts, const RankGpu& gpu, const data::Lo
                                  .key = run_.job.place_of("job.telemetry.prometheus.address").text()},
       metrics_, [this](telemetry::RankMetrics& metrics) { sample(metrics); });
   publish_ports();
+  goodput_.training_begins(unix_time());
   metrics_->set(State::training);
 }
 
@@ -286,7 +288,34 @@ void RunMetrics::step_done(const StepReport& report, const exec::StepSums& sums)
     to.add(Metric::tokens,
            sums.count * static_cast<double>(report.micro_batches) / static_cast<double>(run_.job.micro_batches));
   }
-  if (run_.leads()) set_job(report);
+  if (!run_.leads()) return;
+  set_job(report);
+  add_run_time(report.step);
+}
+
+void RunMetrics::ended() {
+  ended_ = true;
+  if (!run_.leads()) return;
+  add_run_time(goodput_.seconds().step);  // since the last step
+  note_run_time();
+}
+
+void RunMetrics::add_run_time(std::int64_t step) {
+  const auto spent = [&](Phase phase) { return metrics_->get(Metric::phase_seconds, static_cast<std::size_t>(phase)); };
+  const Waits waits{.checkpoint = spent(Phase::checkpoint),
+                    .data = spent(Phase::data_wait),
+                    .peers = spent(Phase::reduce_wait) + spent(Phase::part_wait)};
+  goodput_.step_done(step, waits, unix_time());
+  if (goodput_.is_due(unix_time())) note_run_time();
+  const events::Goodput& sums = goodput_.seconds();
+  const std::array seconds{sums.useful_seconds,    sums.repeated_seconds,  sums.checkpoint_seconds,
+                           sums.data_wait_seconds, sums.peer_wait_seconds, sums.restart_seconds};
+  for (std::size_t i = 0; i < seconds.size(); ++i) metrics_->set(Metric::run_seconds, seconds.at(i), i);
+}
+
+void RunMetrics::note_run_time() {
+  goodput_.noted(unix_time());
+  run_.emit(goodput_.seconds());
 }
 
 void RunMetrics::add_phases(const StepReport& report, double waited) {

@@ -22,6 +22,7 @@
 #include "data/loader.hpp"
 #include "exec/executor.hpp"
 #include "lockstep/graph.hpp"
+#include "observe/goodput.hpp"
 #include "observe/metrics_events.hpp"
 #include "observe/rank_context.hpp"
 #include "observe/rank_gpu.hpp"
@@ -84,7 +85,7 @@ class RunMetrics {
   /// What slowed this rank's GPU down when it was last sampled.
   [[nodiscard]] telemetry::GpuCause gpu_cause() const { return gpu_cause_; }
   /// The run has ended normally: the ranks need not be scraped any more.
-  void ended() { ended_ = true; }
+  void ended();
 
  private:
   explicit RunMetrics(const RankContext& run);
@@ -102,6 +103,8 @@ class RunMetrics {
   void add_workers(const StepReport& report, double waited);
   void add_compute(const StepReport& report);
   void set_job(const StepReport& report);
+  void add_run_time(std::int64_t step);
+  void note_run_time();
   [[nodiscard]] telemetry::MetricLabels target_labels() const;
   [[nodiscard]] std::string path(const char* name) const;
   [[nodiscard]] std::string run_name() const;  ///< the last component of its directory
@@ -110,6 +113,7 @@ class RunMetrics {
   SharedTargets shared_targets_;
   std::shared_ptr<telemetry::RankMetrics> metrics_;
   MetricsEvents events_;
+  Goodput goodput_;
   std::unique_ptr<telemetry::GpuSample> gpu_;
   telemetry::GpuWatch gpu_watch_;
   Clock::time_point looked_ = Clock::now();

@@ -107,6 +107,10 @@ std::string text_of(const events::Copy& copy, const Palette& palette, std::int64
          palette.reset;
 }
 
+std::string text_of(const events::Goodput& /*goodput*/, const Palette& /*palette*/, std::int64_t /*steps*/) {
+  return "";  // for reports and dashboards
+}
+
 std::string text_of(const events::Restart& restart, const Palette& /*palette*/, std::int64_t steps) {
   if (restart.path) {
     return step_columns(restart.step, steps, "resumed") + "from " + *restart.path +

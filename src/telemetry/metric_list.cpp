@@ -13,6 +13,7 @@ using Scope = MetricScope;
 
 constexpr std::array kPhases{"data_wait", "part_wait", "compute",  "reduce_wait",
                              "reduce",    "update",    "evaluate", "checkpoint"};
+constexpr std::array kRunTimes{"useful", "repeated", "checkpoint", "data_wait", "peer_wait", "restart"};
 constexpr std::array kActivities{"compute", "data_wait", "activation_wait", "gradient_wait", "send_wait", "idle"};
 constexpr std::array kStates{"starting", "training", "evaluating", "checkpointing", "ended", "failed"};
 constexpr std::array kWays{"shared_memory", "network"};
@@ -157,6 +158,12 @@ constexpr std::array<MetricInfo, kMetrics> kList{{
      "Micro-batches that moved to another rank."},
     {Metric::restarts, "lockstep_restarts_total", Kind::counter, Scope::job,
      "Restarts by `lockstep launch` since it was started.", "reason", kRestarts},
+    {Metric::run_seconds, "lockstep_run_seconds_total", Kind::counter, Scope::job,
+     "Where the time since the first start of the run has gone, over all its restarts, as rank 0 sees it. useful: "
+     "steps "
+     "done for the first time, and evaluations; repeated: steps that had been lost; restart: from the last sign of "
+     "life before one to the next step, and the first set-up.",
+     "part", kRunTimes},
     {Metric::job_info, "lockstep_job_info", Kind::gauge, Scope::job, "1; the labels say what is trained.",
      "name, digest, exact, exactness"},
     {Metric::gpu_utilization, "lockstep_gpu_utilization_ratio", Kind::gauge, Scope::gpu,

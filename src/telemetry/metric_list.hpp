@@ -96,6 +96,7 @@ enum class Metric : std::uint8_t {
   balancer_moves,
   balancer_micro_batches_moved,
   restarts,
+  run_seconds,
   job_info,
   // The rank's GPU.
   gpu_utilization,

@@ -58,7 +58,8 @@ class Progress final : public events::Sink {
       return;
     }
     if (const auto* start = std::get_if<events::Start>(&event)) on_start(*start);
-    print(event_text(event, palette_, steps_));
+    const std::string text = event_text(event, palette_, steps_);
+    if (!text.empty()) print(text);
   }
 
  private:

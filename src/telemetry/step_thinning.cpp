@@ -32,7 +32,8 @@ bool KeptSteps::has(const events::Step& step) const {
 
 std::string ThinnedLines::next(const events::Event& event, std::string line) {
   if (const auto* start = std::get_if<events::Start>(&event)) kept_.start(*start);
-  if (std::holds_alternative<events::Evaluation>(event) || std::holds_alternative<events::Checkpoint>(event)) {
+  if (std::holds_alternative<events::Evaluation>(event) || std::holds_alternative<events::Checkpoint>(event) ||
+      std::holds_alternative<events::Goodput>(event)) {
     return line;
   }
   const auto* step = std::get_if<events::Step>(&event);

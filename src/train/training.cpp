@@ -79,8 +79,8 @@ TrainResult Training::run() {
     for (const auto& message : validation_.never_measured(progress_)) run_.context.warn(message);
   }
   TrainResult result = make_result();
-  emit_end(result);
   observers_.ended();
+  emit_end(result);
   if (run_.parts.pulse() != nullptr) run_.parts.pulse()->close();
   return result;
 }

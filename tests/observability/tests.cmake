@@ -8,6 +8,7 @@ lockstep_script_test(observability.gpu_panels OF_CLUSTERS COMMAND python3 ${CMAK
   $<TARGET_FILE:stand_in_this_build> ${CMAKE_BINARY_DIR}/stand-ins)
 lockstep_script_test(observability.parts COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/parts_test.py)
 lockstep_script_test(observability.kept_steps COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/kept_steps_test.py)
+lockstep_script_test(observability.goodput WAITS COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/goodput_test.py)
 lockstep_script_test(observability.targets WAITS COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/targets_test.py)
 lockstep_script_test(observability.energy ALONE COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/energy_test.py
   $<TARGET_FILE:nvml_stand_in>)

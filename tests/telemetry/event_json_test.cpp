@@ -46,6 +46,8 @@ TEST(EventJson, EveryKindHasItsLine) {
                 R"({"event":"eval","step":0,"set":"","loss":0.0,"metrics":{}})",
                 R"({"event":"checkpoint","step":0,"path":"","seconds":0.0,"blocked_seconds":0.0,"bytes":0})",
                 R"({"event":"copy","step":0,"path":"","fetched":false,"seconds":0.0,"bytes":0})",
+                R"({"event":"goodput","step":0,"useful_seconds":0.0,"repeated_seconds":0.0,"checkpoint_seconds":0.0,)"
+                R"("data_wait_seconds":0.0,"peer_wait_seconds":0.0,"restart_seconds":0.0})",
                 R"({"event":"balance","step":0,"reason":"","evidence":"","shares_by_rank":{},"micro_batches_moved":0})",
                 R"({"event":"bad_sample","step":0,"set":"","sample":0,"name":"","replaced_by":0,)"
                 R"("replaced_by_name":"","message":""})",

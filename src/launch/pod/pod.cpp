@@ -195,7 +195,8 @@ int run_pod(const PodOptions& options) {
     // What a worker finds may be the fault of its node alone: Kubernetes must not end the job for it.
     const bool unfit = !leads && is_permanent(static_cast<int>(error.code()));
     const char* const node = std::getenv("LOCKSTEP_NODE");
-    const std::string message = unfit && node != nullptr ? fmt::format("node {}: {}", node, error.what()) : error.what();
+    const std::string message =
+        unfit && node != nullptr ? fmt::format("node {}: {}", node, error.what()) : error.what();
     write_termination_message(options.termination_log, "lockstep: " + message);
     if (unfit) throw Error(ExitCode::unfit_host, message);
     throw;
