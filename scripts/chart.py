@@ -23,7 +23,7 @@ TEAM = ROOT / "helm" / "lockstep-team"
 # What an item of `groups` may set: its key, and the value with the same rule.
 GROUP = {key: ("cluster", key) for key in ("replicas", "gpusPerNode", "gpuResource", "resourceClaims", "slots",
                                            "priorityClassName", "runtimeClassName", "podLabels", "podAnnotations", "env", "volumes",
-                                           "volumeMounts")}
+                                           "volumeMounts", "podPatch")}
 GROUP |= {key: ("security", key) for key in ("podSecurityContext", "containerSecurityContext")}
 GROUP |= {key: (key,) for key in ("image", "resources", "nodeSelector", "tolerations", "affinity")}
 GROUP_NAME = {"type": "string", "pattern": "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", "maxLength": 16,

@@ -8,12 +8,15 @@ slots, elastic}; slots is the most of a pod. A group's `gpus` says what holds it
   "affinity" .Values.affinity "priorityClassName" $c.priorityClassName "runtimeClassName" $c.runtimeClassName
   "podLabels" $c.podLabels "podAnnotations" $c.podAnnotations "env" $c.env "image" .Values.image
   "volumes" $c.volumes "volumeMounts" $c.volumeMounts "podSecurityContext" .Values.security.podSecurityContext
-  "containerSecurityContext" .Values.security.containerSecurityContext | toJson -}}
+  "containerSecurityContext" .Values.security.containerSecurityContext "podPatch" dict | toJson -}}
 {{- end -}}
 
-{{/* What names the items of a list, by the list; a group's take the place of the common ones of the same name. */}}
+{{/* What names the items of a list, by the list: Kubernetes' merge keys, and one for tolerations. A group's items take the
+place of the common ones of the same name; those of a podPatch are merged with them. */}}
 {{- define "lockstep.listKeys" -}}
-{{- dict "env" "name" "volumes" "name" "volumeMounts" "mountPath" "resourceClaims" "name" | toJson -}}
+{{- dict "env" "name" "volumes" "name" "volumeMounts" "mountPath" "resourceClaims" "name" "containers" "name" "initContainers" "name"
+  "ports" "containerPort" "volumeDevices" "devicePath" "claims" "name" "imagePullSecrets" "name" "hostAliases" "ip"
+  "tolerations" "key" "topologySpreadConstraints" "topologyKey" "schedulingGates" "name" | toJson -}}
 {{- end -}}
 
 {{/* Items of all groups and of one: (dict "common" LIST "own" LIST "key" KEY). */}}

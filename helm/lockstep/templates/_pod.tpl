@@ -1,6 +1,21 @@
 {{/* The pod template of a group's Job: (dict "root" $ "group" GROUP "job" NAME "config" CONFIGMAP). Nothing here may change
 from one render to the next: what a Job is named after is made of it. */}}
 {{- define "lockstep.podTemplate" -}}
+{{- $template := include "lockstep.plainPodTemplate" . -}}
+{{- $patches := list -}}
+{{- range list .root.Values.cluster.podPatch .group.podPatch -}}
+  {{- if . -}}{{- $patches = append $patches . -}}{{- end -}}
+{{- end -}}
+{{- if hasKey . "test" -}}{{- $patches = include "lockstep.withoutInitContainers" $patches | fromJsonArray -}}{{- end -}}
+{{- if $patches -}}
+{{- include "lockstep.patchedTemplate" (dict "template" $template "patches" $patches) -}}
+{{- else -}}
+{{- $template -}}
+{{- end -}}
+{{- end -}}
+
+{{/* Before any patch. */}}
+{{- define "lockstep.plainPodTemplate" -}}
 metadata:
   labels:
     {{- include "lockstep.podLabels" . | nindent 4 }}

@@ -1,0 +1,104 @@
+{{/* podPatch: changes that no value has, as Kubernetes' strategic merge onto the rendered pod template. */}}
+
+{{/* Merges a patch into a map, in place: (dict "at" MAP "patch" MAP "keys" KEYS). Maps are merged, and lists whose items
+have a key of their own (lockstep.listKeys); all else is replaced. null removes a field. */}}
+{{- define "lockstep.patch" -}}
+{{- $at := .at -}}
+{{- $keys := .keys -}}
+{{- range $field, $change := .patch -}}
+  {{- $now := get $at $field -}}
+  {{- if kindIs "invalid" $change -}}
+    {{- $_ := unset $at $field -}}
+  {{- else if kindIs "map" $change -}}
+    {{- $now = ternary $now (dict) (kindIs "map" $now) -}}
+    {{- include "lockstep.patch" (dict "at" $now "patch" $change "keys" $keys) -}}
+    {{- $_ := set $at $field $now -}}
+  {{- else if and (kindIs "slice" $change) (hasKey $keys $field) -}}
+    {{- $merged := include "lockstep.patchedList" (dict "items" ($now | default list) "patch" $change "key" (get $keys $field) "keys" $keys) -}}
+    {{- $_ := set $at $field ($merged | fromJsonArray) -}}
+  {{- else -}}
+    {{- $_ := set $at $field $change -}}
+  {{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{/* The items with those of the patch that have the same key merged into them, and then the patch's others, as JSON:
+(dict "items" LIST "patch" LIST "key" KEY "keys" KEYS). `$patch: delete` removes an item. */}}
+{{- define "lockstep.patchedList" -}}
+{{- $key := .key -}}
+{{- $keys := .keys -}}
+{{- $changes := .patch -}}
+{{- $items := list -}}
+{{- range $item := .items -}}
+  {{- $others := list -}}
+  {{- $kept := true -}}
+  {{- range $change := $changes -}}
+    {{- if ne (get $change $key | toString) (get $item $key | toString) -}}
+      {{- $others = append $others $change -}}
+    {{- else if eq (get $change "$patch") "delete" -}}
+      {{- $kept = false -}}
+    {{- else -}}
+      {{- include "lockstep.patch" (dict "at" $item "patch" $change "keys" $keys) -}}
+    {{- end -}}
+  {{- end -}}
+  {{- $changes = $others -}}
+  {{- if $kept -}}{{- $items = append $items $item -}}{{- end -}}
+{{- end -}}
+{{- range $change := $changes -}}
+  {{- if ne (get $change "$patch") "delete" -}}{{- $items = append $items $change -}}{{- end -}}
+{{- end -}}
+{{- toJson $items -}}
+{{- end -}}
+
+{{/* What a run depends on in its pods, by its place: a JSON map of a pod template. */}}
+{{- define "lockstep.podContract" -}}
+{{- $kept := dict -}}
+{{- range $name, $value := .metadata.labels -}}{{- $_ := set $kept (printf "label %s" $name) $value -}}{{- end -}}
+{{- $spec := .spec -}}
+{{- range list "restartPolicy" "hostname" "subdomain" "hostNetwork" "serviceAccountName" "terminationGracePeriodSeconds" -}}
+  {{- $_ := set $kept (printf "spec.%s" .) (get $spec .) -}}
+{{- end -}}
+{{- range .spec.volumes -}}{{- $_ := set $kept (printf "volume %s" .name) (ternary . "there" (eq .name "config")) -}}{{- end -}}
+{{- range .spec.containers -}}
+  {{- if eq .name "lockstep" -}}
+    {{- $_ := set $kept "args" .args -}}
+    {{- range .env -}}{{- $_ := set $kept (printf "variable %s" .name) "there" -}}{{- end -}}
+    {{- range .ports -}}{{- $_ := set $kept (printf "port %s" .name) .containerPort -}}{{- end -}}
+    {{- range .volumeMounts -}}{{- $_ := set $kept (printf "mount %s" .mountPath) .name -}}{{- end -}}
+    {{- range $name, $amount := .resources.limits -}}
+      {{- if contains "/" $name -}}{{- $_ := set $kept (printf "limit %s" $name) $amount -}}{{- end -}}
+    {{- end -}}
+  {{- end -}}
+{{- end -}}
+{{- toJson $kept -}}
+{{- end -}}
+
+{{/* A patch may add to what the run depends on, and change nothing of it: (dict "before" TEMPLATE "after" TEMPLATE). */}}
+{{- define "lockstep.checkPatch" -}}
+{{- $values := dict "spec.serviceAccountName" "security.serviceAccount.name" "args" "cluster.launchOptions" "spec.hostNetwork" "network.profile"
+  "spec.terminationGracePeriodSeconds" "cluster.terminationGracePeriodSeconds" -}}
+{{- $after := include "lockstep.podContract" .after | fromJson -}}
+{{- range $place, $value := include "lockstep.podContract" .before | fromJson -}}
+  {{- $now := get $after $place -}}
+  {{- if ne (toJson $value) (toJson $now) -}}
+    {{- $found := ternary "none" (toJson $now) (eq (toString $now) "") -}}
+    {{- fail (printf "podPatch: expected %s of the container lockstep and its pod to stay %s, since the run depends on it, found %s; set %s" $place (toJson $value) $found (get $values $place | default "something else")) -}}
+  {{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{/* A pod template with the patches of all groups and of its own: (dict "template" TEXT "patches" LIST). */}}
+{{- define "lockstep.patchedTemplate" -}}
+{{- $after := fromYaml .template -}}
+{{- $keys := include "lockstep.listKeys" . | fromJson -}}
+{{- range .patches -}}{{- include "lockstep.patch" (dict "at" $after "patch" . "keys" $keys) -}}{{- end -}}
+{{- include "lockstep.checkPatch" (dict "before" (fromYaml .template) "after" $after) -}}
+{{- toYaml $after -}}
+{{- end -}}
+
+{{/* `helm test` has no init containers: a JSON list of the patches without any. */}}
+{{- define "lockstep.withoutInitContainers" -}}
+{{- $left := list -}}
+{{- range . -}}{{- $left = append $left (dict "metadata" (.metadata | default dict) "spec" (omit (.spec | default dict) "initContainers")) -}}{{- end -}}
+{{- toJson $left -}}
+{{- end -}}
