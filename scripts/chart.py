@@ -35,7 +35,7 @@ TYPES = {bool: "boolean", int: "integer", float: "number", str: "string", list: 
 
 def schema_of_value(value):
     rule = {} if value.rule is None else dict(value.rule)
-    if "enum" not in rule:
+    if "enum" not in rule and "type" not in rule:
         rule = {"type": TYPES[type(value.default)], **rule}
     return {**rule, "description": value.text, "default": value.default}
 
@@ -47,7 +47,7 @@ def without_default(schema):
 def group_part(by_path, path):
     """What a group may set: a value, or a section with everything in it."""
     value = by_path[path]
-    if value.default is not None:
+    if not value.section:
         return without_default(schema_of_value(value))
     part = section_schema(value)
     part["properties"] = {child[-1]: group_part(by_path, child) for child in by_path if child[:-1] == path}
@@ -76,7 +76,7 @@ def chart_schema(values):
         place = root
         for key in value.path[:-1]:
             place = place["properties"][key]
-        part = schema_of_value(value) if value.default is not None else section_schema(value)
+        part = section_schema(value) if value.section else schema_of_value(value)
         if part.get("items") == "group":
             part["items"] = group_schema(by_path)
         place["properties"][value.path[-1]] = part
@@ -138,8 +138,8 @@ def cell(text):
 def table(values):
     lines = ["| value | default | meaning |", "|---|---|---|"]
     for value in values:
-        default = "" if value.default is None else f"`{json.dumps(value.default)}`"
-        name = f"`{value.name}`" if value.default is not None else f"**`{value.name}`**"
+        default = "" if value.section else f"`{json.dumps(value.default)}`"
+        name = f"**`{value.name}`**" if value.section else f"`{value.name}`"
         words = (value.rule or {}).get("enum")
         # Not if the text already lists the words.
         choice = "" if not words or all(word in value.text for word in words) else f" One of {', '.join(words)}."

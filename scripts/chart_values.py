@@ -12,10 +12,10 @@ MARK = "@schema "
 
 
 class Value:
-    """A key of the file. `path` is a tuple of keys; `default` is None for a section."""
+    """A key of the file: a value, or a section of them. `path` is a tuple of keys."""
 
-    def __init__(self, path, default, text, rule):
-        self.path, self.default, self.text, self.rule = path, default, text, rule
+    def __init__(self, path, default, text, rule, section):
+        self.path, self.default, self.text, self.rule, self.section = path, default, text, rule, section
 
     @property
     def name(self):
@@ -36,8 +36,7 @@ def read(path):
             text = " ".join(word for word in comment if not word.startswith(MARK))
             if not text:
                 raise ValueError(f"{path}:{number}: expected a comment above '{found[2]}', found none")
-            default = yaml.safe_load(found[3]) if found[3].strip() else None
-            values.append(Value(tuple(parents), default, text, rule[0] if rule else None))
+            values.append(Value(tuple(parents), yaml.safe_load(found[3]), text, rule[0] if rule else None, not found[3].strip()))
             comment = []
         elif not line.strip():
             comment = []

@@ -272,8 +272,8 @@ and in overrides, such as data.train={images: /data/cifar}: (dict "root" $ "sour
   {{- end -}}
   {{- include "lockstep.checkSetNames" . -}}
 {{- end -}}
-{{- if and (eq $v.mode "trainjob") (gt (int $v.cluster.ttlSecondsAfterFinished) 0) -}}
-  {{- fail (printf "cluster.ttlSecondsAfterFinished: expected 0 in mode trainjob, whose controller would make a deleted JobSet anew, found %d; use mode jobset" (int $v.cluster.ttlSecondsAfterFinished)) -}}
+{{- if and (eq $v.mode "trainjob") (include "lockstep.timeToLive" .root) -}}
+  {{- fail (printf "cluster.ttlSecondsAfterFinished: expected null in mode trainjob, whose controller would make a deleted JobSet anew, found %d; use mode jobset" (int $v.cluster.ttlSecondsAfterFinished)) -}}
 {{- end -}}
 {{- if not .root.Values.sweep -}}{{- include "lockstep.checkParts" . -}}{{- end -}}
 {{- end -}}

@@ -97,13 +97,15 @@ job's pods is no part of it, nor is anything that two renders could see differen
 {{- define "lockstep.hash" -}}
 {{- $root := . -}}
 {{- $parts := list .Values.mode (include "lockstep.jobFile" .) (include "lockstep.hosts" (dict "root" . "hash" "")) -}}
+{{- /* A Job takes other limits while it runs; the Jobs of the other modes do not. */}}
+{{- $limits := ternary "" (include "lockstep.deadline" .) (eq .Values.mode "indexedJob") -}}
 {{- range $index, $group := (include "lockstep.groups" . | fromJson).groups -}}
-  {{- $parts = append $parts (include "lockstep.podTemplate" (dict "root" $root "group" $group "job" "" "config" "")) -}}
+  {{- $job := dict "root" $root "group" $group "index" $index "job" "" "config" "" "limits" $limits -}}
+  {{- $spec := omit (include "lockstep.jobSpec" $job | fromYaml) "parallelism" "completions" -}}
+  {{- $parts = append $parts (ternary (omit $spec "backoffLimit") $spec (eq $root.Values.mode "indexedJob")) -}}
 {{- end -}}
-{{- $parts = append $parts (include "lockstep.failurePolicy" .) -}}
-{{- /* A Job takes other limits while it runs; that of a JobSet does not. */}}
-{{- if include "lockstep.isSet" . -}}
-  {{- $parts = append $parts (list (int .Values.cluster.backoffLimit) (int .Values.cluster.activeDeadlineSeconds)) -}}
+{{- if eq .Values.mode "mpijob" -}}
+  {{- $parts = concat $parts (list (int .Values.cluster.launcherBackoffLimit) .Values.cluster.ttlSecondsAfterFinished) -}}
 {{- end -}}
 {{- $parts | toJson | sha256sum | trunc 8 -}}
 {{- end -}}
@@ -128,8 +130,9 @@ completionMode: Indexed
 completions: {{ int .group.replicas }}
 parallelism: {{ int .group.replicas }}
 backoffLimit: {{ int .root.Values.cluster.backoffLimit }}
-# Else the wait for a replacement would double with each disruption of any pod.
-backoffLimitPerIndex: {{ int .root.Values.cluster.backoffLimit }}
+# Else the wait for a replacement would double with each disruption of any pod. It cannot be changed while the Job exists,
+# so it is no limit: backoffLimit is, which can.
+backoffLimitPerIndex: 2147483647
 maxFailedIndexes: 0
 podReplacementPolicy: Failed
 {{- with .limits }}

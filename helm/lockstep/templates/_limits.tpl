@@ -6,9 +6,15 @@ suspend: true
 {{- with include "lockstep.deadline" . }}
 {{ . }}
 {{- end }}
-{{- with int .Values.cluster.ttlSecondsAfterFinished }}
-ttlSecondsAfterFinished: {{ . }}
+{{- with include "lockstep.timeToLive" . }}
+{{ . }}
 {{- end }}
+{{- end -}}
+
+{{/* 0 is at once; only null is never. */}}
+{{- define "lockstep.timeToLive" -}}
+{{- $seconds := .Values.cluster.ttlSecondsAfterFinished -}}
+{{- if not (kindIs "invalid" $seconds) }}ttlSecondsAfterFinished: {{ int $seconds }}{{ end -}}
 {{- end -}}
 
 {{/* What a JobSet leaves to its Jobs. */}}

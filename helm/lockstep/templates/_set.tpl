@@ -10,8 +10,8 @@
 {{- $name := include "lockstep.hashedName" (dict "root" . "hash" $hash) }}
 {{- $groups := (include "lockstep.groups" . | fromJson).groups }}
 {{- $leading := (first $groups).name }}
-{{- with int .Values.cluster.ttlSecondsAfterFinished }}
-ttlSecondsAfterFinished: {{ . }}
+{{- with include "lockstep.timeToLive" . }}
+{{ . }}
 {{- end }}
 # Names below the release's own Service, which is there before; else the controller would make one.
 network: {enableDNSHostnames: true, publishNotReadyAddresses: true, subdomain: {{ include "lockstep.fullname" . }}}
