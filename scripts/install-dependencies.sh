@@ -55,7 +55,8 @@ for option in "${@:---build}"; do
     --run)
       [ -n "$(depends_of libfmt-dev)" ] || update  # a bare image knows no packages
       mapfile -t found < <(libraries)
-      wanted+=(openmpi-bin openssh-server openssh-client "${found[@]}")
+      # libcurl asks an object store for a certificate, and only recommends who may have signed it.
+      wanted+=(openmpi-bin openssh-server openssh-client ca-certificates "${found[@]}")
       ;;
     --test) wanted+=("${build[@]}" "${test[@]}") ;;
     --portable) wanted+=("${build[@]}" "${portable[@]}") ;;

@@ -28,7 +28,7 @@ class ClaimingRun(Run):
             "replicas": 2, "slots": 2, "resourceClaims": [{"name": "gpus", "resourceClaimTemplateName": template}],
             "env": [{"name": variable, "value": value} for variable, value in STAND_INS.items()]}}))
         self.files = (file,)
-        super().__init__(cluster, name, steps, **options)
+        super().__init__(cluster, name, steps, job=["device=cuda"], **options)
 
     def claims(self):
         """By pod, those that have devices."""

@@ -21,8 +21,8 @@
 {{- include "lockstep.checkDataPaths" (dict "root" . "sources" $sources "groups" $all.groups) -}}
 {{- end -}}
 
-{{/* GPUs are for `device: cuda`, and the other way round. Who gives pods their GPUs in another way than by a resource says
-which in NVIDIA_VISIBLE_DEVICES or CUDA_VISIBLE_DEVICES. */}}
+{{/* GPUs are for `device: cuda`, and the other way round. Claims may be GPUs or anything else. Who gives pods their GPUs in yet
+another way says which in NVIDIA_VISIBLE_DEVICES or CUDA_VISIBLE_DEVICES. */}}
 {{- define "lockstep.checkDevice" -}}
 {{- $device := include "lockstep.device" .root -}}
 {{- range .all.groups -}}
@@ -30,14 +30,14 @@ which in NVIDIA_VISIBLE_DEVICES or CUDA_VISIBLE_DEVICES. */}}
   {{- if or (hasKey .resources.limits .gpuResource) (hasKey .resources.requests .gpuResource) -}}
     {{- fail (printf "group %s: expected GPUs in gpusPerNode, found %s in resources; set gpusPerNode" .name .gpuResource) -}}
   {{- end -}}
-  {{- $visible := false -}}
+  {{- $visible := not (empty .resourceClaims) -}}
   {{- range .env -}}
     {{- if has .name (list "NVIDIA_VISIBLE_DEVICES" "CUDA_VISIBLE_DEVICES") -}}{{- $visible = true -}}{{- end -}}
   {{- end -}}
-  {{- if and .gpus (ne $device "cuda") -}}
-    {{- fail (printf "job.device: expected cuda, since the pods of group %s hold %s, found %s, which trains on the CPU; set job.device=cuda, or %s" .name .gpus $device (ternary "gpusPerNode to 0" "leave resourceClaims out" (gt $gpus 0))) -}}
+  {{- if and $gpus (ne $device "cuda") -}}
+    {{- fail (printf "job.device: expected cuda, since the pods of group %s hold gpusPerNode %d, found %s, which trains on the CPU; set job.device=cuda, or gpusPerNode to 0" .name $gpus $device) -}}
   {{- end -}}
-  {{- if and (not .gpus) (eq $device "cuda") (not $visible) -}}
+  {{- if and (not $gpus) (eq $device "cuda") (not $visible) -}}
     {{- fail (printf "cluster.gpusPerNode: expected at least 1 with device: cuda, found 0 in group %s; set gpusPerNode or resourceClaims, or job.device=cpu; where pods get GPUs in another way, set NVIDIA_VISIBLE_DEVICES in cluster.env" .name) -}}
   {{- end -}}
 {{- end -}}
@@ -101,6 +101,12 @@ which in NVIDIA_VISIBLE_DEVICES or CUDA_VISIBLE_DEVICES. */}}
 {{- end -}}
 {{- if and $v.cluster.suspend $v.queue.name -}}
   {{- fail (printf "cluster.suspend: expected false in queue %s, which itself suspends and starts the Job, found true; hold its workload instead: kubectl patch workload NAME --type=merge -p '{\"spec\": {\"active\": false}}'" $v.queue.name) -}}
+{{- end -}}
+{{- if and (eq $v.cluster.dnsPolicy "None") (not (dig "nameservers" list $v.cluster.dnsConfig)) -}}
+  {{- fail "cluster.dnsPolicy: expected nameservers in cluster.dnsConfig with None, found none; name some that know the pods" -}}
+{{- end -}}
+{{- if and $v.security.certificates.configMap $v.security.certificates.secret -}}
+  {{- fail "security.certificates: expected one of configMap and secret, found both" -}}
 {{- end -}}
 {{- if and $v.cluster.topologySpreadConstraints (ne $v.queue.topology "never") -}}
   {{- fail (printf "cluster.topologySpreadConstraints: expected none with queue.topology %s, by which the queue places the pods, found %d; set one of the two" $v.queue.topology (len $v.cluster.topologySpreadConstraints)) -}}
@@ -204,14 +210,13 @@ and in overrides, such as data.train={images: /data/cifar}: (dict "root" $ "sour
 {{- define "lockstep.checkGroups" -}}
 {{- $names := list -}}
 {{- $withGpus := 0 -}}
+{{- $without := 0 -}}
 {{- range .all.groups -}}
   {{- if has .name $names -}}{{- fail (printf "groups: expected names that differ, found '%s' twice" .name) -}}{{- end -}}
   {{- $names = append $names .name -}}
   {{- $gpus := int .gpusPerNode -}}
-  {{- if .gpus -}}{{- $withGpus = add1 $withGpus -}}{{- end -}}
-  {{- if and (gt $gpus 0) .resourceClaims -}}
-    {{- fail (printf "group %s: expected GPUs by one of gpusPerNode and resourceClaims, found %s; set gpusPerNode to 0, or leave resourceClaims out" .name .gpus) -}}
-  {{- end -}}
+  {{- if $gpus -}}{{- $withGpus = add1 $withGpus -}}{{- end -}}
+  {{- if not (or $gpus .resourceClaims) -}}{{- $without = add1 $without -}}{{- end -}}
   {{- if gt $gpus 0 -}}
     {{- $ranks := include "lockstep.trialsPerGpu" $.root | int -}}
     {{- if gt (int .slots) (mul $gpus $ranks) -}}
@@ -222,7 +227,7 @@ and in overrides, such as data.train={images: /data/cifar}: (dict "root" $ "sour
     {{- end -}}
   {{- end -}}
 {{- end -}}
-{{- if and (gt (int $withGpus) 0) (lt (int $withGpus) (len .all.groups)) -}}
+{{- if and (gt (int $withGpus) 0) (gt (int $without) 0) -}}
   {{- fail "groups: expected GPUs in all of them or in none, found both: all ranks of a job need the same kind of device; set gpusPerNode or resourceClaims" -}}
 {{- end -}}
 {{- end -}}

@@ -1,5 +1,6 @@
 {{/* Groups of pods with every value filled in: {groups: [{name, replicas, hosts, slots, gpusPerNode, ...}], ranks, pods,
-slots, elastic}; slots is the most of a pod. A group's `gpus` says what holds its GPUs, and is empty without any. hosts is the number of lines in the hostfile: all pods that an elastic job may ever have. */}}
+slots, elastic}; slots is the most of a pod. hosts is the number of lines in the hostfile: all pods that an elastic job may
+ever have. */}}
 
 {{- define "lockstep.groupDefaults" -}}
 {{- $c := .Values.cluster -}}
@@ -33,6 +34,7 @@ place of the common ones of the same name; those of a podPatch are merged with t
 {{- $root := . -}}
 {{- $elastic := gt (int .Values.cluster.maxReplicas) 0 -}}
 {{- $listKeys := include "lockstep.listKeys" . | fromJson -}}
+{{- $device := include "lockstep.device" . -}}
 {{- $groups := list -}}
 {{- $ranks := 0 -}}
 {{- $pods := 0 -}}
@@ -55,14 +57,7 @@ place of the common ones of the same name; those of a podPatch are merged with t
     {{- end -}}
   {{- end -}}
   {{- if eq (int $group.slots) 0 -}}{{- $_ := set $group "slots" (max 1 (int $group.gpusPerNode)) -}}{{- end -}}
-  {{- $gpus := list -}}
-  {{- if gt (int $group.gpusPerNode) 0 -}}{{- $gpus = append $gpus (printf "gpusPerNode %d" (int $group.gpusPerNode)) -}}{{- end -}}
-  {{- with $group.resourceClaims -}}
-    {{- $names := list -}}
-    {{- range . -}}{{- $names = append $names .name -}}{{- end -}}
-    {{- $gpus = append $gpus (printf "resourceClaims %s" (join ", " $names)) -}}
-  {{- end -}}
-  {{- $_ := set $group "gpus" (join " and " $gpus) -}}
+  {{- include "lockstep.fillLimits" (dict "group" $group "gpus" (eq $device "cuda")) -}}
   {{- $hosts := ternary $root.Values.cluster.maxReplicas $group.replicas $elastic -}}
   {{- $_ := set $group "hosts" $hosts -}}
   {{- $groups = append $groups $group -}}
@@ -71,6 +66,20 @@ place of the common ones of the same name; those of a podPatch are merged with t
   {{- $ranks = add $ranks (mul $group.replicas $group.slots) -}}
 {{- end -}}
 {{- dict "groups" $groups "ranks" $ranks "pods" $pods "slots" $slots "elastic" $elastic | toJson -}}
+{{- end -}}
+
+{{/* `auto` among a group's limits, by its ranks: (dict "group" GROUP "gpus" BOOLEAN). A GPU's part is what the smallest nodes of
+the clouds have for one, 4 CPUs and 16 GiB, without what the node needs for itself. */}}
+{{- define "lockstep.fillLimits" -}}
+{{- $limits := .group.resources.limits -}}
+{{- $each := ternary (dict "cpu" 3 "memory" 12) (dict "cpu" 1 "memory" 1) .gpus -}}
+{{- $count := int .group.gpusPerNode | default (int .group.slots) -}}
+{{- range $name, $unit := dict "cpu" "" "memory" "Gi" -}}
+  {{- if eq (get $limits $name | toString) "auto" -}}
+    {{- $amount := mul $count (get $each $name) -}}
+    {{- $_ := set $limits $name (ternary (printf "%d%s" $amount $unit) $amount (ne $unit "")) -}}
+  {{- end -}}
+{{- end -}}
 {{- end -}}
 
 {{/* Fewest pods to start with. A sweep needs none but its leader. */}}

@@ -45,10 +45,11 @@ embedded digits. `auto` is the CPU. */}}
 {{- $device -}}
 {{- end -}}
 
-{{/* Without a job there is nowhere to say `device: cuda`. */}}
+{{/* Without a job there is nowhere to say `device: cuda`. Groups ask for it, so it asks none of them. */}}
 {{- define "lockstep.digitsOnGpus" -}}
 {{- if not .Values.job -}}
-  {{- range (include "lockstep.groups" . | fromJson).groups }}{{ if .gpus }}yes{{ end }}{{ end -}}
+  {{- $common := .Values.cluster.gpusPerNode -}}
+  {{- range .Values.groups | default (list dict) }}{{ if gt (dig "gpusPerNode" $common . | int) 0 }}yes{{ end }}{{ end -}}
 {{- end -}}
 {{- end -}}
 
@@ -107,6 +108,7 @@ job's pods is no part of it, nor is anything that two renders could see differen
 {{- if eq .Values.mode "mpijob" -}}
   {{- $parts = concat $parts (list (int .Values.cluster.launcherBackoffLimit) .Values.cluster.ttlSecondsAfterFinished) -}}
 {{- end -}}
+{{- $parts = append $parts .Values.cluster.managedBy -}}
 {{- $parts | toJson | sha256sum | trunc 8 -}}
 {{- end -}}
 

@@ -9,12 +9,20 @@ suspend: true
 {{- with include "lockstep.timeToLive" . }}
 {{ . }}
 {{- end }}
+{{- with include "lockstep.managedBy" . }}
+{{ . }}
+{{- end }}
 {{- end -}}
 
 {{/* 0 is at once; only null is never. */}}
 {{- define "lockstep.timeToLive" -}}
 {{- $seconds := .Values.cluster.ttlSecondsAfterFinished -}}
 {{- if not (kindIs "invalid" $seconds) }}ttlSecondsAfterFinished: {{ int $seconds }}{{ end -}}
+{{- end -}}
+
+{{/* Of the one object that makes the others. */}}
+{{- define "lockstep.managedBy" -}}
+{{- with .Values.cluster.managedBy }}managedBy: {{ . | quote }}{{ end -}}
 {{- end -}}
 
 {{/* What a JobSet leaves to its Jobs. */}}

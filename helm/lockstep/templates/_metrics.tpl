@@ -1,15 +1,24 @@
 {{/* How a monitor of the Prometheus Operator scrapes each rank, with the labels job, run and host as the rules and
-dashboards know them: (dict "root" $ "interval" TIME) */}}
+dashboards know them: (dict "root" $ "monitor" VALUES) */}}
 {{- define "lockstep.scrapedPorts" -}}
 {{- $root := .root -}}
-{{- $interval := .interval -}}
+{{- $monitor := .monitor -}}
 {{- range $rank := until (int (include "lockstep.groups" $root | fromJson).slots) }}
 - port: metrics-{{ $rank }}
-  interval: {{ $interval }}
+  interval: {{ $monitor.interval }}
+  {{- with $monitor.scrapeTimeout }}
+  scrapeTimeout: {{ . }}
+  {{- end }}
   relabelings:
     - {targetLabel: job, replacement: {{ dig "name" (include "lockstep.runName" $root) ($root.Values.job | default dict) | quote }}}
     - {targetLabel: run, replacement: {{ include "lockstep.runName" $root | quote }}}
     - {sourceLabels: [__meta_kubernetes_pod_name], targetLabel: host}
+    {{- with $monitor.relabelings }}
+    {{- toYaml . | nindent 4 }}
+    {{- end }}
+  {{- with $monitor.metricRelabelings }}
+  metricRelabelings: {{- toYaml . | nindent 4 }}
+  {{- end }}
 {{- end }}
 {{- end -}}
 

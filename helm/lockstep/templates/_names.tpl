@@ -69,6 +69,10 @@ annotations:
 {{- default (printf "%s-ssh" (include "lockstep.fullname" .)) .Values.security.ssh.existingSecret -}}
 {{- end -}}
 
+{{- define "lockstep.sshSecretKey" -}}
+{{- ternary .Values.security.ssh.existingSecretKey "key" (ne .Values.security.ssh.existingSecret "") -}}
+{{- end -}}
+
 {{- define "lockstep.claim" -}}
 {{- default (printf "%s-runs" (include "lockstep.fullname" .)) .Values.persistence.existingClaim -}}
 {{- end -}}

@@ -64,7 +64,12 @@ imagePullSecrets: {{- toYaml . | nindent 2 }}
 securityContext: {{- toYaml .group.podSecurityContext | nindent 2 }}
 {{- if eq $v.network.profile "hostNetwork" }}
 hostNetwork: true
-dnsPolicy: ClusterFirstWithHostNet
+{{- end }}
+{{- with $v.cluster.dnsPolicy | default (ternary "ClusterFirstWithHostNet" "" (eq $v.network.profile "hostNetwork")) }}
+dnsPolicy: {{ . }}
+{{- end }}
+{{- with $v.cluster.dnsConfig }}
+dnsConfig: {{- toYaml . | nindent 2 }}
 {{- end }}
 {{- if $v.cluster.hostIPC }}
 hostIPC: true
@@ -74,6 +79,9 @@ hostAliases: {{- toYaml . | nindent 2 }}
 {{- end }}
 {{- with include "lockstep.scheduling" . | trim }}
 {{ . }}
+{{- end }}
+{{- with ternary list $v.cluster.schedulingGates $test }}
+schedulingGates: {{- toYaml . | nindent 2 }}
 {{- end }}
 {{- with .group.resourceClaims }}
 resourceClaims: {{- toYaml . | nindent 2 }}
@@ -85,6 +93,7 @@ containers:
   - name: lockstep
     image: {{ include "lockstep.image" (dict "root" .root "image" .group.image) }}
     imagePullPolicy: {{ .group.image.pullPolicy }}
+    terminationMessagePolicy: FallbackToLogsOnError
     args: {{- include "lockstep.arguments" . | fromJsonArray | toYaml | nindent 6 }}
     env:
       {{- include "lockstep.environment" . | nindent 6 }}
@@ -99,9 +108,14 @@ containers:
     # No liveness probe: a step may take as long as it takes, and lockstep finds what hangs by itself.
     readinessProbe:
       tcpSocket: {port: ssh}
-      periodSeconds: 2
+      {{- with $v.cluster.readinessProbe }}
+      {{- toYaml . | nindent 6 }}
+      {{- end }}
+    {{- with $v.cluster.lifecycle }}
+    lifecycle: {{- toYaml . | nindent 6 }}
+    {{- end }}
     resources: {{- include "lockstep.resources" . | nindent 6 }}
-    securityContext: {{- include "lockstep.containerSecurity" . | nindent 6 }}
+    securityContext: {{- toYaml .group.containerSecurityContext | nindent 6 }}
     volumeMounts:
       {{- include "lockstep.mounts" . | nindent 6 }}
 volumes:
@@ -184,6 +198,8 @@ volumes:
 {{- end -}}
 {{- if eq $v.network.profile "tcp" -}}{{- $_ := set $env "NCCL_IB_DISABLE" "1" -}}{{- end -}}
 {{- with $v.network.rdmaDevices -}}{{- $_ := set $env "NCCL_IB_HCA" . -}}{{- end -}}
+{{- with include "lockstep.certificatesVolume" .root -}}{{- $_ := set $env "SSL_CERT_FILE" "/etc/ssl/certs/ca-certificates.crt" -}}{{- end -}}
+{{- $env = merge $env (include "lockstep.proxies" .root | fromJson) -}}
 {{- /* For reports, and who reads them. */}}
 {{- $list := list (dict "name" "LOCKSTEP_NODE" "valueFrom" (dict "fieldRef" (dict "fieldPath" "spec.nodeName"))) -}}
 {{- range $name, $value := mergeOverwrite $env $v.network.env -}}
@@ -207,16 +223,6 @@ claims:
   - name: {{ .name }}
   {{- end }}
 {{- end }}
-{{- end -}}
-
-{{/* RDMA pins memory, which needs one capability. */}}
-{{- define "lockstep.containerSecurity" -}}
-{{- $context := deepCopy .group.containerSecurityContext -}}
-{{- if eq .root.Values.network.profile "rdmaSharedDevice" -}}
-  {{- $own := get $context "capabilities" | default dict -}}
-  {{- $_ := set $context "capabilities" (set $own "add" (concat (list "IPC_LOCK") (dig "add" list $own) | uniq)) -}}
-{{- end -}}
-{{- toYaml $context -}}
 {{- end -}}
 
 {{/* The user of a group's pods where it is neither the image's nor root; else nothing. */}}
@@ -295,6 +301,9 @@ topologySpreadConstraints: {{- toYaml . | nindent 2 }}
 {{- if include "lockstep.dataVolume" .root }}
 - {name: data, mountPath: /data, readOnly: true}
 {{- end }}
+{{- if include "lockstep.certificatesVolume" .root }}
+- {name: certificates, mountPath: /etc/ssl/certs/ca-certificates.crt, subPath: ca.crt, readOnly: true}
+{{- end }}
 {{- if include "lockstep.foreignUser" .group }}
 - {name: config, mountPath: /etc/passwd, subPath: passwd-{{ .group.name }}, readOnly: true}
 {{- end }}
@@ -310,7 +319,7 @@ topologySpreadConstraints: {{- toYaml . | nindent 2 }}
     defaultMode: 0444
     sources:
       - configMap: {name: {{ .config | quote }}}
-      - secret: {name: {{ include "lockstep.sshSecret" .root }}, items: [{key: key, path: ssh/key, mode: 0440}]}
+      - secret: {name: {{ include "lockstep.sshSecret" .root }}, items: [{key: {{ include "lockstep.sshSecretKey" .root | quote }}, path: ssh/key, mode: 0440}]}
 - name: state
   emptyDir: {}
 - name: ssh  # the key, and an environment that may hold others: not on the node's disk
@@ -329,9 +338,34 @@ topologySpreadConstraints: {{- toYaml . | nindent 2 }}
 - name: data
   {{- . | nindent 2 }}
 {{- end }}
+{{- with include "lockstep.certificatesVolume" .root }}
+- name: certificates
+  {{- . | nindent 2 }}
+{{- end }}
 {{- with .group.volumes }}
 {{ toYaml . }}
 {{- end }}
+{{- end -}}
+
+{{/* libcurl reads this file and, beside it, the image's folder of public authorities. */}}
+{{- define "lockstep.certificatesVolume" -}}
+{{- $from := .Values.security.certificates -}}
+{{- $items := list (dict "key" $from.key "path" "ca.crt") -}}
+{{- with $from.configMap -}}{{- dict "configMap" (dict "name" . "items" $items) | toYaml -}}{{- end -}}
+{{- with $from.secret -}}{{- dict "secret" (dict "secretName" . "items" $items) | toYaml -}}{{- end -}}
+{{- end -}}
+
+{{/* Variables of the proxies, as JSON. libcurl reads http_proxy in small letters alone, others the capital ones. */}}
+{{- define "lockstep.proxies" -}}
+{{- $proxy := .Values.network.proxy -}}
+{{- $env := dict -}}
+{{- if or $proxy.http $proxy.https -}}
+  {{- $own := list "localhost" "127.0.0.1" "::1" ".svc" ".cluster.local" (printf ".%s" (include "lockstep.fullname" .)) -}}
+  {{- range $name, $value := dict "http_proxy" $proxy.http "https_proxy" $proxy.https "no_proxy" (concat $own $proxy.except | join ",") -}}
+    {{- if $value -}}{{- $_ := set (set $env $name $value) (upper $name) $value -}}{{- end -}}
+  {{- end -}}
+{{- end -}}
+{{- toJson $env -}}
 {{- end -}}
 
 {{- define "lockstep.dataVolume" -}}
