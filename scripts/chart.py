@@ -112,7 +112,12 @@ def number_places(schema, path):
             yield from number_places(part, (*path, "*"))
 
 
+# Of a parent chart: what it enables this one by, and what Helm passes on. Not read but for `global.imageRegistry`.
+OF_PARENTS = {"enabled": {"type": "boolean"}, "tags": {"type": "object"}, "global": {"type": "object"}}
+
+
 def schema_of(chart, properties):
+    properties = {**OF_PARENTS, **properties}
     return {"$schema": "http://json-schema.org/draft-07/schema#", "title": f"values of the chart {chart.name}", "type": "object",
             "additionalProperties": False, "properties": properties}
 

@@ -5,7 +5,7 @@
 
 {{- define "team.labels" -}}
 app.kubernetes.io/name: {{ .Chart.Name }}
-app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/instance: {{ .Release.Name | toYaml }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- end -}}
@@ -13,7 +13,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{/* metadata of an object in the namespace: (dict "root" $ "name" NAME) */}}
 {{- define "team.metadata" -}}
 name: {{ .name }}
-namespace: {{ include "team.namespace" .root }}
+namespace: {{ include "team.namespace" .root | toYaml }}
 labels:
   {{- include "team.labels" .root | nindent 2 }}
 {{- end -}}

@@ -7,6 +7,7 @@
 {{- include "lockstep.checkPodCounts" (dict "root" . "all" $all) -}}
 {{- include "lockstep.checkDevice" (dict "root" . "all" $all) -}}
 {{- include "lockstep.checkRunDirectory" (dict "root" . "all" $all) -}}
+{{- include "lockstep.checkPorts" (dict "root" . "all" $all) -}}
 {{- include "lockstep.checkOverrides" . -}}
 {{- include "lockstep.checkSweep" . -}}
 {{- include "lockstep.checkSidecars" . -}}
@@ -110,6 +111,19 @@ another way says which in NVIDIA_VISIBLE_DEVICES or CUDA_VISIBLE_DEVICES. */}}
 {{- end -}}
 {{- if and $v.cluster.topologySpreadConstraints (ne $v.queue.topology "never") -}}
   {{- fail (printf "cluster.topologySpreadConstraints: expected none with queue.topology %s, by which the queue places the pods, found %d; set one of the two" $v.queue.topology (len $v.cluster.topologySpreadConstraints)) -}}
+{{- end -}}
+{{- end -}}
+
+{{/* Each rank of a pod has a port for its metrics, from the first one on. */}}
+{{- define "lockstep.checkPorts" -}}
+{{- $first := int .root.Values.observability.port -}}
+{{- $last := add $first (int .all.slots) -1 | int -}}
+{{- $ssh := int .root.Values.network.sshPort -}}
+{{- if gt $last 65535 -}}
+  {{- fail (printf "observability.port: expected at most %d, since the %d ranks of a pod have a port each, found %d" (sub 65536 (int .all.slots)) (int .all.slots) $first) -}}
+{{- end -}}
+{{- if and (ge $ssh $first) (le $ssh $last) -}}
+  {{- fail (printf "network.sshPort: expected none of the ports of the metrics, which are %d to %d, found %d; set another, or observability.port" $first $last $ssh) -}}
 {{- end -}}
 {{- end -}}
 

@@ -32,9 +32,9 @@ suspend: true
 
 {{- define "lockstep.queueLabels" -}}
 {{- with .Values.queue.name }}
-kueue.x-k8s.io/queue-name: {{ . }}
+kueue.x-k8s.io/queue-name: {{ . | toYaml }}
 {{- end }}
 {{- with .Values.queue.priorityClass }}
-kueue.x-k8s.io/priority-class: {{ . }}
+kueue.x-k8s.io/priority-class: {{ . | toYaml }}
 {{- end }}
 {{- end -}}

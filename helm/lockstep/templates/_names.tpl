@@ -19,8 +19,8 @@
 
 {{/* What all that is of the release has. */}}
 {{- define "lockstep.instance" -}}
-app.kubernetes.io/name: {{ include "lockstep.name" . }}
-app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/name: {{ include "lockstep.name" . | toYaml }}
+app.kubernetes.io/instance: {{ .Release.Name | toYaml }}
 {{- end -}}
 
 {{/* What selects the pods of the job, or of its test: (dict "root" $ "component" "training"), or "test". */}}
@@ -42,8 +42,8 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 
 {{/* metadata of an object: (dict "root" $ "name" NAME "labels" MORE "annotations" MORE) */}}
 {{- define "lockstep.metadata" -}}
-name: {{ .name }}
-namespace: {{ .root.Release.Namespace }}
+name: {{ .name | toYaml }}
+namespace: {{ .root.Release.Namespace | toYaml }}
 labels:
   {{- include "lockstep.labels" .root | nindent 2 }}
   {{- with .labels }}

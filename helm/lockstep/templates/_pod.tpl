@@ -32,9 +32,9 @@ spec:
 
 {{- define "lockstep.podLabels" -}}
 {{ include "lockstep.selector" (dict "root" .root "component" (include "lockstep.component" .)) }}
-lockstep/group: {{ .group.name }}
+lockstep/group: {{ .group.name | toYaml }}
 {{- if and (eq .root.Values.cluster.gang "coscheduling") (not (hasKey . "test")) }}
-scheduling.x-k8s.io/pod-group: {{ include "lockstep.fullname" .root }}
+scheduling.x-k8s.io/pod-group: {{ include "lockstep.fullname" .root | toYaml }}
 {{- end }}
 {{- with .group.podLabels }}
 {{ toYaml . }}
@@ -48,13 +48,13 @@ scheduling.x-k8s.io/pod-group: {{ include "lockstep.fullname" .root }}
 {{- $test := hasKey . "test" -}}
 {{- if $test }}
 restartPolicy: Never
-hostname: {{ .test }}
-subdomain: {{ include "lockstep.testName" .root }}
+hostname: {{ .test | toYaml }}
+subdomain: {{ include "lockstep.testName" .root | toYaml }}
 {{- else if ne $v.mode "mpijob" }}
 restartPolicy: Never
-subdomain: {{ include "lockstep.fullname" .root }}
+subdomain: {{ include "lockstep.fullname" .root | toYaml }}
 {{- end }}
-serviceAccountName: {{ include "lockstep.serviceAccount" .root }}
+serviceAccountName: {{ include "lockstep.serviceAccount" .root | toYaml }}
 automountServiceAccountToken: false
 enableServiceLinks: false
 terminationGracePeriodSeconds: {{ int $v.cluster.terminationGracePeriodSeconds }}
@@ -220,7 +220,7 @@ limits: {{- toYaml $limits | nindent 2 }}
 {{- with .group.resourceClaims }}
 claims:
   {{- range . }}
-  - name: {{ .name }}
+  - name: {{ .name | toYaml }}
   {{- end }}
 {{- end }}
 {{- end -}}
@@ -249,14 +249,14 @@ passwd-{{ $name }}: |
 {{- define "lockstep.scheduling" -}}
 {{- $v := .root.Values -}}
 {{- with .group.priorityClassName }}
-priorityClassName: {{ . }}
+priorityClassName: {{ . | toYaml }}
 {{- end }}
 {{- with .group.runtimeClassName }}
-runtimeClassName: {{ . }}
+runtimeClassName: {{ . | toYaml }}
 {{- end }}
 {{- $schedulers := dict "never" "" "volcano" "volcano" "coscheduling" "scheduler-plugins-scheduler" }}
 {{- with $v.cluster.schedulerName | default (get $schedulers $v.cluster.gang) }}
-schedulerName: {{ . }}
+schedulerName: {{ . | toYaml }}
 {{- end }}
 {{- with .group.nodeSelector }}
 nodeSelector: {{- toYaml . | nindent 2 }}
@@ -268,7 +268,7 @@ nodeSelector: {{- toYaml . | nindent 2 }}
 {{- with $tolerations }}
 tolerations: {{- toYaml . | nindent 2 }}
 {{- end }}
-{{- with .group.affinity }}
+{{- with include "lockstep.affinity" . | fromJson }}
 affinity: {{- toYaml . | nindent 2 }}
 {{- end }}
 {{- with include "lockstep.spread" . | fromJsonArray }}
@@ -276,16 +276,45 @@ topologySpreadConstraints: {{- toYaml . | nindent 2 }}
 {{- end }}
 {{- end -}}
 
-{{/* The constraints of the values, else one over hosts: a JSON list. With a topology it is the queue's business. */}}
-{{- define "lockstep.spread" -}}
+{{/* How the pods are spread over hosts where neither constraints of the values nor the queue's topology say so: pack, preferred,
+required or never. Pods of `helm test` are not packed, since they measure the network between hosts. */}}
+{{- define "lockstep.placement" -}}
 {{- $v := .root.Values -}}
-{{- $all := $v.cluster.topologySpreadConstraints -}}
-{{- if and (not $all) (ne $v.cluster.spread "never") (eq $v.queue.topology "never") -}}
-  {{- $all = list (dict "maxSkew" 1 "topologyKey" "kubernetes.io/hostname"
-    "whenUnsatisfiable" (ternary "DoNotSchedule" "ScheduleAnyway" (eq $v.cluster.spread "required"))) -}}
+{{- $spread := $v.cluster.spread -}}
+{{- if eq $spread "auto" -}}{{- $spread = ternary "pack" "preferred" (eq (include "lockstep.device" .root) "cuda") -}}{{- end -}}
+{{- if and (eq $spread "pack") (hasKey . "test") -}}{{- $spread = "preferred" -}}{{- end -}}
+{{- if or $v.cluster.topologySpreadConstraints (ne $v.queue.topology "never") -}}{{- $spread = "never" -}}{{- end -}}
+{{- $spread -}}
 {{- end -}}
-{{- $selector := include "lockstep.selector" (dict "root" .root "component" (include "lockstep.component" .)) | fromYaml -}}
-{{- $ours := dict "labelSelector" (dict "matchLabels" $selector) -}}
+
+{{/* What selects the pods that are packed or spread. */}}
+{{- define "lockstep.ownPods" -}}
+{{- $labels := include "lockstep.selector" (dict "root" .root "component" (include "lockstep.component" .)) | fromYaml -}}
+{{- dict "labelSelector" (dict "matchLabels" $labels) | toJson -}}
+{{- end -}}
+
+{{/* The affinity of the values, and where the run's pods are packed one to each other: JSON. */}}
+{{- define "lockstep.affinity" -}}
+{{- $affinity := deepCopy .group.affinity -}}
+{{- if eq (include "lockstep.placement" .) "pack" -}}
+  {{- $kind := "preferredDuringSchedulingIgnoredDuringExecution" -}}
+  {{- $term := merge (dict "topologyKey" "kubernetes.io/hostname") (include "lockstep.ownPods" . | fromJson) -}}
+  {{- $own := get $affinity "podAffinity" | default dict -}}
+  {{- $terms := append (get $own $kind | default list) (dict "weight" 100 "podAffinityTerm" $term) -}}
+  {{- $_ := set $affinity "podAffinity" (set $own $kind $terms) -}}
+{{- end -}}
+{{- toJson $affinity -}}
+{{- end -}}
+
+{{/* The constraints of the values, else one over hosts: a JSON list. */}}
+{{- define "lockstep.spread" -}}
+{{- $all := .root.Values.cluster.topologySpreadConstraints -}}
+{{- $placement := include "lockstep.placement" . -}}
+{{- if has $placement (list "preferred" "required") -}}
+  {{- $all = list (dict "maxSkew" 1 "topologyKey" "kubernetes.io/hostname"
+    "whenUnsatisfiable" (ternary "DoNotSchedule" "ScheduleAnyway" (eq $placement "required"))) -}}
+{{- end -}}
+{{- $ours := include "lockstep.ownPods" . | fromJson -}}
 {{- $constraints := list -}}
 {{- range $all -}}{{- $constraints = append $constraints (merge (dict) . (ternary (dict) $ours (hasKey . "labelSelector"))) -}}{{- end -}}
 {{- toJson $constraints -}}
@@ -319,7 +348,7 @@ topologySpreadConstraints: {{- toYaml . | nindent 2 }}
     defaultMode: 0444
     sources:
       - configMap: {name: {{ .config | quote }}}
-      - secret: {name: {{ include "lockstep.sshSecret" .root }}, items: [{key: {{ include "lockstep.sshSecretKey" .root | quote }}, path: ssh/key, mode: 0440}]}
+      - secret: {name: {{ include "lockstep.sshSecret" .root | toYaml }}, items: [{key: {{ include "lockstep.sshSecretKey" .root | toYaml }}, path: ssh/key, mode: 0440}]}
 - name: state
   emptyDir: {}
 - name: ssh  # the key, and an environment that may hold others: not on the node's disk
@@ -330,7 +359,7 @@ topologySpreadConstraints: {{- toYaml . | nindent 2 }}
   emptyDir: {medium: Memory, sizeLimit: {{ $v.cluster.sharedMemory }}}
 - name: runs
   {{- if include "lockstep.persistent" .root }}
-  persistentVolumeClaim: {claimName: {{ include "lockstep.claim" .root }}}
+  persistentVolumeClaim: {claimName: {{ include "lockstep.claim" .root | toYaml }}}
   {{- else }}
   emptyDir: {}
   {{- end }}
@@ -371,7 +400,7 @@ topologySpreadConstraints: {{- toYaml . | nindent 2 }}
 {{- define "lockstep.dataVolume" -}}
 {{- $data := .Values.data -}}
 {{- if $data.existingClaim -}}
-persistentVolumeClaim: {claimName: {{ $data.existingClaim }}, readOnly: true}
+persistentVolumeClaim: {claimName: {{ toYaml $data.existingClaim }}, readOnly: true}
 {{- else if $data.image -}}
 image: {reference: {{ include "lockstep.repository" (dict "root" . "image" (dict "repository" $data.image)) | quote }}, pullPolicy: IfNotPresent}
 {{- else if $data.fetchSize -}}

@@ -14,18 +14,18 @@
 {{ . }}
 {{- end }}
 # Names below the release's own Service, which is there before; else the controller would make one.
-network: {enableDNSHostnames: true, publishNotReadyAddresses: true, subdomain: {{ include "lockstep.fullname" . }}}
-successPolicy: {operator: All, targetReplicatedJobs: [{{ $leading }}]}
+network: {enableDNSHostnames: true, publishNotReadyAddresses: true, subdomain: {{ include "lockstep.fullname" . | toYaml }}}
+successPolicy: {operator: All, targetReplicatedJobs: [{{ toYaml $leading }}]}
 # Pods are replaced by their Job, by the exit codes in it. One that fails nonetheless would fail again.
 failurePolicy:
   maxRestarts: 0
   rules: [{name: anyJob, action: FailJobSet}]
 replicatedJobs:
   {{- range $index, $group := $groups }}
-  - name: {{ $group.name }}
+  - name: {{ $group.name | toYaml }}
     replicas: 1
     {{- if and (gt $index 0) (eq $.Values.cluster.gang "never") }}
-    dependsOn: [{name: {{ $leading }}, status: Ready}]  # the leader's sshd answers then
+    dependsOn: [{name: {{ toYaml $leading }}, status: Ready}]  # the leader's sshd answers then
     {{- end }}
     template:
       metadata:
