@@ -13,6 +13,7 @@ from control_plane import ControlPlane, until
 from jobset import JobSets
 from kube_tools import CHART, ROOT, TEAM, sets
 from release import Release
+from upgrades import by_name, changes
 
 KINDS = [word for kind in ("PodMonitor", "ServiceMonitor", "PrometheusRule")
          for word in ("--api-versions", f"monitoring.coreos.com/v1/{kind}")]
@@ -30,6 +31,10 @@ def setUpModule():
     cluster.node("cpu-0", {"pool": "cpu"})
     cluster.node("big", {"pool": "big"}, **{"nvidia.com/gpu": "8"})
     cluster.node("small", {"pool": "small"}, **{"nvidia.com/gpu": "4"})
+
+
+def without_namespace(thing):
+    return {**thing, "metadata": {key: part for key, part in thing["metadata"].items() if key != "namespace"}}
 
 
 def release_of(name, *values, **options):
@@ -106,6 +111,38 @@ class Life(unittest.TestCase):
                 for words in parts:
                     manifest = cluster.helm("template", "dry", CHART, "-n", release.name, "-f", values, *KINDS, *words).stdout
                     cluster.kubectl("-n", release.name, "create", "--dry-run=server", "--validate=strict", "-f", "-", text=manifest)
+
+    def test_the_server_takes_every_upgrade_of_an_object_that_keeps_its_name(self):
+        """upgrades_test.py has what may not change; this asks the server what it lets change."""
+        release = release_of("upgraded", level="privileged")
+        made, asked = set(), []
+        for path, before, after in changes(mode="indexedJob"):
+            old = {name: thing for name, thing in by_name(before).items() if name[0] in ("Job", "ConfigMap")}
+            for name in sorted(old.keys() & by_name(after).keys()):
+                new = by_name(after)[name]
+                if new == old[name]:
+                    continue
+                with self.subTest(path=path, name=name):
+                    if name not in made:
+                        release.kubectl("apply", "--server-side", "-f", "-", text=json.dumps(without_namespace(old[name])))
+                    made.add(name)
+                    release.kubectl("apply", "--server-side", "--dry-run=server", "-f", "-", text=json.dumps(without_namespace(new)))
+                    asked.append(path)
+        for path in ("cluster.backoffLimit", "cluster.suspend", "cluster.activeDeadlineSeconds", "cluster.ttlSecondsAfterFinished",
+                     "cluster.labels", "queue.name"):
+            self.assertIn(path, asked)
+
+    def test_the_server_refuses_what_makes_another_name(self):
+        """Had the Job kept its name."""
+        release = release_of("renamed", level="privileged")
+        wanted = {"image.tag", "cluster.managedBy", "cluster.takeoverSeconds", "cluster.podPatch"}
+        for path, before, after in changes(wanted, mode="indexedJob"):
+            (old,), (new,) = ([without_namespace(thing) for thing in objects if thing["kind"] == "Job"] for objects in (before, after))
+            new["metadata"]["name"] = old["metadata"]["name"]
+            with self.subTest(path=path):
+                release.kubectl("apply", "--server-side", "-f", "-", text=json.dumps(old))
+                done = release.kubectl("apply", "--server-side", "--dry-run=server", "-f", "-", text=json.dumps(new), check=False)
+                self.assertIn("field is immutable", done.stderr)
 
     def test_plain_manifests_are_taken_by_the_server(self):
         cluster.namespace("plain", "privileged")

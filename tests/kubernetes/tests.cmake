@@ -18,6 +18,7 @@ lockstep_script_test(kubernetes.values_are_current COMMAND ${TEST_PYTHON} ${CMAK
 lockstep_script_test(kubernetes.manifests_are_current LABEL charts TIMEOUT 3600
                      COMMAND ${TEST_PYTHON} ${CMAKE_SOURCE_DIR}/scripts/plain_manifests.py --check)
 lockstep_kubernetes_test(chart chart_test.py LABEL charts)
+lockstep_kubernetes_test(upgrades upgrades_test.py LABEL charts)
 lockstep_kubernetes_test(corpus corpus_test.py LABEL charts)
 lockstep_kubernetes_test(control_plane control_plane_test.py)
 lockstep_kubernetes_test(kueue kueue_test.py)

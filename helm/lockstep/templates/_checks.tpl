@@ -344,6 +344,20 @@ and in overrides, such as data.train={images: /data/cifar}: (dict "root" $ "sour
 {{- end -}}
 {{- end -}}
 
+{{/* A claim cannot be changed, and it has the model, so its name has no hash: (dict "root" $ "found" CLAIM). */}}
+{{- define "lockstep.checkClaim" -}}
+{{- $wanted := .root.Values.persistence -}}
+{{- if .found -}}
+  {{- $class := get .found.spec "storageClassName" -}}
+  {{- if and (not (kindIs "invalid" $wanted.storageClassName)) (ne $wanted.storageClassName $class) -}}
+    {{- fail (printf "persistence.storageClassName: expected that of the claim %s, which cannot be changed, %s, found %s; set fullnameOverride or existingClaim for another" .found.metadata.name (quote $class) (quote $wanted.storageClassName)) -}}
+  {{- end -}}
+  {{- if not (has $wanted.accessMode .found.spec.accessModes) -}}
+    {{- fail (printf "persistence.accessMode: expected that of the claim %s, which cannot be changed, %s, found %s; set fullnameOverride or existingClaim for another" .found.metadata.name (first .found.spec.accessModes) $wanted.accessMode) -}}
+  {{- end -}}
+{{- end -}}
+{{- end -}}
+
 {{/* An object whose kind the cluster lacks: (dict "root" $ "kind" GROUP/VERSION/KIND "value" VALUE) */}}
 {{- define "lockstep.requireKind" -}}
 {{- if not (.root.Capabilities.APIVersions.Has .kind) -}}

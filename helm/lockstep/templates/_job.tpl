@@ -98,12 +98,13 @@ job's pods is no part of it, nor is anything that two renders could see differen
 {{- define "lockstep.hash" -}}
 {{- $root := . -}}
 {{- $parts := list .Values.mode (include "lockstep.jobFile" .) (include "lockstep.hosts" (dict "root" . "hash" "")) -}}
-{{- /* A Job takes other limits while it runs; the Jobs of the other modes do not. */}}
-{{- $limits := ternary "" (include "lockstep.deadline" .) (eq .Values.mode "indexedJob") -}}
+{{- /* A Job takes other limits while it runs; those of a JobSet do not, and an MPIJob has its own. */}}
+{{- $set := ne (include "lockstep.isSet" .) "" -}}
+{{- $limits := ternary (include "lockstep.deadline" .) "" (or $set (eq .Values.mode "mpijob")) -}}
 {{- range $index, $group := (include "lockstep.groups" . | fromJson).groups -}}
   {{- $job := dict "root" $root "group" $group "index" $index "job" "" "config" "" "limits" $limits -}}
   {{- $spec := omit (include "lockstep.jobSpec" $job | fromYaml) "parallelism" "completions" -}}
-  {{- $parts = append $parts (ternary (omit $spec "backoffLimit") $spec (eq $root.Values.mode "indexedJob")) -}}
+  {{- $parts = append $parts (ternary $spec (omit $spec "backoffLimit") $set) -}}
 {{- end -}}
 {{- if eq .Values.mode "mpijob" -}}
   {{- $parts = concat $parts (list (int .Values.cluster.launcherBackoffLimit) .Values.cluster.ttlSecondsAfterFinished) -}}
