@@ -71,7 +71,7 @@ class Release:
         """Writes what the kubelet writes when the container has ended."""
         state = {"terminated": {"exitCode": code, "reason": "Completed" if code == 0 else "Error"}}
         status = {"phase": "Succeeded" if code == 0 else "Failed", "containerStatuses": [
-            {"name": "lockstep", "image": "", "imageID": "", "ready": False, "restartCount": 0, "state": state}]}
+            {"name": pod["spec"]["containers"][0]["name"], "image": "", "imageID": "", "ready": False, "restartCount": 0, "state": state}]}
         self.kubectl("patch", "pod", pod["metadata"]["name"], "--subresource=status", "--type=merge",
                      "-p", json.dumps({"status": status}))
 

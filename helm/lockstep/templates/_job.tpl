@@ -155,11 +155,12 @@ template:
 
 {{/* What a pod's end means for its Job: docs/exit-codes.md. */}}
 {{- define "lockstep.failurePolicy" -}}
+{{- $container := include "lockstep.container" . -}}
 rules:
   - action: Ignore  # evicted, preempted, drained
     onPodConditions: [{type: DisruptionTarget, status: "True"}]
   - action: Ignore  # wrote a checkpoint after a signal
-    onExitCodes: {containerName: lockstep, operator: In, values: [75]}
+    onExitCodes: {containerName: {{ $container }}, operator: In, values: [75]}
   - action: FailJob  # would fail again
-    onExitCodes: {containerName: lockstep, operator: In, values: [64, 65, 66, 67, 68, 69, 70, 71, 72, 73, 74, 76, 77, 78]}
+    onExitCodes: {containerName: {{ $container }}, operator: In, values: [64, 65, 66, 67, 68, 69, 70, 71, 72, 73, 74, 76, 77, 78]}
 {{- end -}}

@@ -90,7 +90,7 @@ resourceClaims: {{- toYaml . | nindent 2 }}
 initContainers: {{- toYaml . | nindent 2 }}
 {{- end }}
 containers:
-  - name: lockstep
+  - name: {{ include "lockstep.container" .root }}
     image: {{ include "lockstep.image" (dict "root" .root "image" .group.image) }}
     imagePullPolicy: {{ .group.image.pullPolicy }}
     terminationMessagePolicy: FallbackToLogsOnError

@@ -5,6 +5,11 @@
 {{- if has .Values.mode (list "jobset" "trainjob") }}yes{{ end -}}
 {{- end -}}
 
+{{/* The container of a pod. Kubeflow's Trainer and its clients look for one named node. */}}
+{{- define "lockstep.container" -}}
+{{- ternary "node" "lockstep" (eq .Values.mode "trainjob") -}}
+{{- end -}}
+
 {{- define "lockstep.setSpec" -}}
 {{- $hash := include "lockstep.hash" . }}
 {{- $name := include "lockstep.hashedName" (dict "root" . "hash" $hash) }}
@@ -29,7 +34,11 @@ replicatedJobs:
     {{- end }}
     template:
       metadata:
-        labels: {{- include "lockstep.instance" $ | nindent 10 }}
+        labels:
+          {{- include "lockstep.instance" $ | nindent 10 }}
+          {{- if and (eq $index 0) (eq $.Values.mode "trainjob") }}
+          trainer.kubeflow.org/trainjob-ancestor-step: trainer
+          {{- end }}
       spec:
         {{- include "lockstep.jobSpec" (dict "root" $ "group" $group "index" $index "config" $name
           "job" (include "lockstep.jobName" (dict "root" $ "group" $group "hash" $hash))
