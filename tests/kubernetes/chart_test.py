@@ -55,6 +55,13 @@ class Chart(unittest.TestCase):
                 self.assertTrue(first)
                 self.assertEqual(first, second)
 
+    def test_no_pod_of_helm_test_is_there_for_tools_that_take_lists_apart(self):
+        lists = [d for d in documents(template(*OWN_KEY).stdout) if d["kind"] == "List"]
+        self.assertEqual([len(d["items"]) for d in lists], [2])
+        for pod in lists[0]["items"]:
+            notes = pod["metadata"]["annotations"]
+            self.assertEqual((notes["helm.sh/hook"], notes["argocd.argoproj.io/hook"]), ("test", "Skip"))
+
     def test_without_a_cluster_two_renders_differ_in_the_key_alone(self):
         mask = re.compile(r"^  key: .*$", re.MULTILINE)
         first, second = (template().stdout for _ in range(2))

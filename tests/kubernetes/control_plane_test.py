@@ -77,6 +77,17 @@ class Life(unittest.TestCase):
             until(lambda: [item["kind"] for item in release.get(kinds, "-l", mine)] == ["PersistentVolumeClaim"],
                   release.describe)
 
+    def test_what_the_cluster_has_changes_no_render(self):
+        """What Argo CD renders without a cluster is what Helm and Flux install."""
+        cluster.volume("rendered")
+        values = ("persistence.enabled=true", "security.ssh.existingSecret=mine")
+        release = release_of("rendered", *values)
+        release.kubectl("create", "secret", "generic", "mine", "--from-literal=key=key")
+        release.helm("install")
+        words = ("template", "run1", CHART, "-n", release.name, *sets(*values), "--kube-version", "1.35.4")
+        offline, online = (cluster.helm(*words, *more).stdout for more in ((), ("--dry-run=server",)))
+        self.assertEqual(offline, online)
+
     def test_helm_test_has_pods_and_a_service_of_its_own(self):
         release = release_of("tested", "cluster.maxUnavailable=1")
         release.helm("install")
