@@ -3,7 +3,7 @@
 #   bin/lockstep                     the program
 #   include/lockstep, lib            public headers, one static library per room
 #   lib/cmake/lockstep               the CMake package
-#   share/lockstep                   examples and data files that users may edit; helm: rules and dashboards
+#   share/lockstep                   examples and data files that users may edit; helm: charts, rules and dashboards
 #   share/doc/lockstep               documentation
 # Nothing of ours holds an absolute path, so the tree may be moved. Foreign libraries are the system's. What it takes to use
 # the program, without the means to write others, is the component `program`.

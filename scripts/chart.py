@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Keeps the files generated from the values.yaml of both charts and from `lockstep schema` current: values.schema.json,
+"""Keeps the files generated from the values.yaml of the charts and from `lockstep schema` current: values.schema.json,
 files/numbers.txt and the tables in README.md.
 
     scripts/python.sh scripts/chart.py            rewrites them
@@ -20,6 +20,7 @@ from page_tables import keep_current
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 CHART = ROOT / "helm" / "lockstep"
 TEAM = ROOT / "helm" / "lockstep-team"
+MONITORING = ROOT / "helm" / "lockstep-monitoring"
 # What an item of `groups` may set: its key, and the value with the same rule.
 GROUP = {key: ("cluster", key) for key in ("replicas", "gpusPerNode", "gpuResource", "resourceClaims", "slots",
                                            "priorityClassName", "runtimeClassName", "podLabels", "podAnnotations", "env", "volumes",
@@ -33,8 +34,19 @@ FRACTION = r"^[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?$"
 TYPES = {bool: "boolean", int: "integer", float: "number", str: "string", list: "array", dict: "object"}
 
 
+def alert_rule(default):
+    """What an alert of the chart lockstep-monitoring may say."""
+    number = {"type": ["number", "string"], "pattern": FRACTION}
+    count = len(default["thresholds"])
+    return {"additionalProperties": False, "properties": {
+        "enabled": {"type": "boolean"}, "severity": {"type": "string", "minLength": 1}, "for": {"type": "string", "pattern": "^([0-9]+[smhd])+$"},
+        "thresholds": {"type": "array", "items": number, "minItems": count, "maxItems": count}}}
+
+
 def schema_of_value(value):
     rule = {} if value.rule is None else dict(value.rule)
+    if value.path[0] == "alerts":
+        rule = alert_rule(value.default)
     if "enum" not in rule and "type" not in rule:
         rule = {"type": TYPES[type(value.default)], **rule}
     return {**rule, "description": value.text, "default": value.default}
@@ -154,15 +166,15 @@ def table(values):
 
 def main():
     values = chart_values.read(CHART / "values.yaml")
-    team = chart_values.read(TEAM / "values.yaml")
+    others = {chart: chart_values.read(chart / "values.yaml") for chart in (TEAM, MONITORING)}
     job = lockstep_schema()
     numbers = sorted(set(number_places(job["properties"]["job"], ("job",))))
     again = "scripts/python.sh scripts/chart.py"
     keep_files({CHART / "values.schema.json": as_text(values_schema(job, values)),
                 CHART / "files/numbers.txt": "\n".join(numbers) + "\n",
-                TEAM / "values.schema.json": as_text(schema_of(TEAM, chart_schema(team)))}, again)
-    keep_current(CHART / "README.md", [("values", table(values))], again)
-    keep_current(TEAM / "README.md", [("values", table(team))], again)
+                **{chart / "values.schema.json": as_text(schema_of(chart, chart_schema(own))) for chart, own in others.items()}}, again)
+    for chart, own in {CHART: values, **others}.items():
+        keep_current(chart / "README.md", [("values", table(own))], again)
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ matplotlib.use("Agg")
 from matplotlib import pyplot  # noqa: E402  pylint: disable=wrong-import-position
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-DASHBOARDS = sorted((ROOT / "helm/lockstep/dashboards").glob("*.json"))
+DASHBOARDS = sorted((ROOT / "helm/lockstep-monitoring/dashboards").glob("*.json"))
 WIDTH, ROW = 12, 0.42  # inches: width of the picture, height of a grid row
 LEFT, RIGHT, TOP, BOTTOM = 0.8, 0.12, 0.3, 0.28  # inches around the drawing of a panel
 MOST_IN_LEGEND = 8

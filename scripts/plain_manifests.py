@@ -15,7 +15,7 @@ from current import keep_files
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tests/kubernetes"))
-from kube_tools import CHART, TEAM, sets, template  # noqa: E402
+from kube_tools import CHART, MONITORING, TEAM, sets, template  # noqa: E402
 
 RELEASE = "lockstep"
 # Values files whose manifests are useful by themselves; the others are kept to show what a change of the chart changes.
@@ -52,7 +52,7 @@ def render(path):
 
 def main():
     files = {}
-    for path in sorted(path for chart in (CHART, TEAM) for path in (chart / "ci").glob("*-values.yaml")):
+    for path in sorted(path for chart in (CHART, TEAM, MONITORING) for path in (chart / "ci").glob("*-values.yaml")):
         folder = ROOT / ("k8s" if name_of(path) in PLAIN else "tests/kubernetes/golden")
         files[folder / f"{name_of(path)}.yaml"] = render(path)
     keep_files(files, "scripts/python.sh scripts/plain_manifests.py")

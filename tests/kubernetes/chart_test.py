@@ -2,6 +2,7 @@
 """The charts by themselves, with the real Helm: lint, the suites of helm-unittest, every values file of ci/, names that
 depend on their contents, and renders that are reproducible."""
 import base64
+import json
 import pathlib
 import re
 import shutil
@@ -11,10 +12,10 @@ import tempfile
 import unittest
 
 import yaml
-from kube_tools import CHART, CLUSTER, ROOT, TEAM, helm, programs, sets, template
+from kube_tools import CHART, CLUSTER, MONITORING, ROOT, TEAM, helm, programs, sets, template
 
+CHARTS = (CHART, TEAM, MONITORING)
 CI = sorted((CHART / "ci").glob("*-values.yaml"))
-TEAM_CI = sorted((TEAM / "ci").glob("*-values.yaml"))
 OWN_KEY = ("--set", "security.ssh.existingSecret=mine")
 
 
@@ -33,7 +34,7 @@ def job_name(*arguments):
 
 class Chart(unittest.TestCase):
     def test_lint(self):
-        for chart, values in [(CHART, None), *((CHART, values) for values in CI), (TEAM, None), *((TEAM, values) for values in TEAM_CI)]:
+        for chart, values in [(chart, values) for chart in CHARTS for values in (None, *sorted((chart / "ci").glob("*-values.yaml")))]:
             with self.subTest(chart=chart.name, values=values and values.name):
                 words = ["--values", values] if values else []
                 done = subprocess.run([programs("helm") / "helm", "lint", "--strict", chart, "--kube-version", "1.33.0", *words],
@@ -41,7 +42,7 @@ class Chart(unittest.TestCase):
                 self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
 
     def test_suites(self):
-        for chart in (CHART, TEAM):
+        for chart in CHARTS:
             with self.subTest(chart=chart.name):
                 done = subprocess.run([programs("helm") / "helm-unittest", "--strict", chart], capture_output=True, text=True, check=False)
                 self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
@@ -94,7 +95,7 @@ class Names(unittest.TestCase):
 
     def test_what_does_not(self):
         plain = job_name(*self.PLAIN)
-        for change in ("cluster.labels.cost=a", "cluster.backoffLimit=1", "observability.dashboards.enabled=true",
+        for change in ("cluster.labels.cost=a", "cluster.backoffLimit=1", "observability.podMonitor.enabled=true",
                        "security.networkPolicy.enabled=false", "cluster.activeDeadlineSeconds=60", "cluster.suspend=true", "queue.name=a"):
             with self.subTest(change=change):
                 self.assertEqual(plain, job_name(*self.PLAIN, *sets(change)))
@@ -128,6 +129,43 @@ class Names(unittest.TestCase):
                         release="r" * 53)
         jobs = [d for d in documents(done.stdout) if d["kind"] == "Job"]
         self.assertLessEqual(len(jobs[0]["metadata"]["name"]) + len("-1999"), 63)
+
+
+class Monitoring(unittest.TestCase):
+    """The chart lockstep-monitoring."""
+
+    def groups(self, *arguments):
+        done = template(*arguments, chart=MONITORING)
+        (rule,) = (thing for thing in documents(done.stdout) if thing["kind"] == "PrometheusRule")
+        return rule["spec"]["groups"]
+
+    def test_without_values_the_rules_are_those_of_bare_metal(self):
+        self.assertEqual(self.groups(), yaml.safe_load((MONITORING / "rules/lockstep.yaml").read_text())["groups"])
+
+    def test_every_alert_has_a_section_that_its_runbook_names(self):
+        sections = {line[3:].strip().lower() for line in (ROOT / "docs/alerts.md").read_text().splitlines() if line.startswith("## ")}
+        alerts = [rule for group in self.groups("--set", "runbooks=https://a/alerts") for rule in group["rules"] if "alert" in rule]
+        self.assertEqual(len(alerts), 15)
+        for alert in alerts:
+            page, _, section = alert["annotations"]["runbook_url"].partition("#")
+            self.assertEqual((page, section), ("https://a/alerts", alert["alert"].lower()))
+            self.assertIn(section, sections)
+
+    @unittest.skipUnless(shutil.which("promtool"), "promtool is not installed")
+    def test_promtool_takes_other_thresholds(self):
+        """Each of them another number."""
+        alerts = json.loads((MONITORING / "values.schema.json").read_text())["properties"]["alerts"]["properties"]
+        thresholds = {name: [41.5 + index for index, _ in enumerate(alert["default"]["thresholds"])] for name, alert in alerts.items()}
+        values = {"alerts": {name: {"thresholds": numbers} for name, numbers in thresholds.items()}}
+        with tempfile.TemporaryDirectory() as folder:
+            file = pathlib.Path(folder, "values.json")
+            file.write_text(json.dumps(values))
+            groups = self.groups("--values", file)
+            file.write_text(json.dumps({"groups": groups}))
+            subprocess.run(["promtool", "check", "rules", file], check=True, stdout=subprocess.DEVNULL)
+        for alert in (rule for group in groups for rule in group["rules"] if "alert" in rule):
+            for number in thresholds[alert["alert"]]:
+                self.assertEqual(alert["expr"].count(f"({number})"), 1, alert)
 
 
 class Overrides(unittest.TestCase):
@@ -169,7 +207,7 @@ class OneSource(unittest.TestCase):
 
     def test_versions(self):
         version = re.search(r"project\(lockstep VERSION ([0-9.]+)", (ROOT / "CMakeLists.txt").read_text())[1]
-        for folder in (CHART, TEAM):
+        for folder in CHARTS:
             chart = yaml.safe_load((folder / "Chart.yaml").read_text())
             self.assertEqual(chart["appVersion"], version)
             self.assertRegex(chart["version"], r"^\d+\.\d+\.\d+$")
@@ -188,13 +226,12 @@ class OneSource(unittest.TestCase):
             with tarfile.open(f"{folder}/lockstep-{version}.tgz") as package:
                 files = package.getnames()
             self.assertIn("lockstep/templates/tests/hosts.yaml", files)
-            self.assertIn("lockstep/rules/lockstep.yaml", files)
             self.assertEqual([name for name in files if name.startswith(("lockstep/tests/", "lockstep/ci/"))], [])
             self.assertEqual(helm("template", "run1", f"{folder}/lockstep-{version}.tgz", *CLUSTER, *OWN_KEY).stdout,
                              template(*OWN_KEY).stdout)
 
     def test_a_readme_links_to_nothing_outside_of_its_package(self):
-        for chart in (CHART, TEAM):
+        for chart in CHARTS:
             links = re.findall(r"\]\(([^)]+)\)", (chart / "README.md").read_text())
             outside = [link for link in links if not link.startswith("https://") and not (chart / link).resolve().is_relative_to(chart)]
             self.assertEqual(outside, [])
@@ -205,16 +242,16 @@ class OneSource(unittest.TestCase):
             helm("package", TEAM, "--destination", folder)
             (package,) = pathlib.Path(folder).iterdir()
             with tarfile.open(package) as files:
-                for path in sorted((CHART / "dashboards").glob("*.json")):
+                for path in sorted((MONITORING / "dashboards").glob("*.json")):
                     self.assertEqual(files.extractfile(f"lockstep-team/dashboards/{path.name}").read(), path.read_bytes())
 
     def test_what_artifact_hub_shows(self):
-        for folder in (CHART, TEAM):
+        for folder in CHARTS:
             chart = yaml.safe_load((folder / "Chart.yaml").read_text())
             notes = {key.removeprefix("artifacthub.io/"): value for key, value in chart["annotations"].items()}
             for key in ("name", "version", "appVersion", "description", "keywords", "kubeVersion"):
                 self.assertTrue(chart[key], key)
-            self.assertEqual((notes["license"], notes["category"]), ("Apache-2.0", "ai-machine-learning"))
+            self.assertEqual((notes["license"], notes["category"]), ("Apache-2.0", "monitoring-logging" if folder == MONITORING else "ai-machine-learning"))
             for change in yaml.safe_load(notes["changes"]):
                 self.assertIn(change["kind"], ("added", "changed", "deprecated", "removed", "fixed", "security"))
                 self.assertTrue(change["description"])

@@ -7,6 +7,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 CHART = ROOT / "helm" / "lockstep"
 TEAM = ROOT / "helm" / "lockstep-team"
+MONITORING = ROOT / "helm" / "lockstep-monitoring"
 RELEASE = "run1"
 
 

@@ -9,7 +9,7 @@ import unittest
 
 import yaml
 from cluster import wait_until
-from kube_tools import CHART, ROOT, programs
+from kube_tools import CHART, MONITORING, ROOT, programs
 from on_a_cluster import OnACluster
 from prometheus_operator import PrometheusOperator
 
@@ -60,10 +60,12 @@ class Metrics(OnACluster):
         """It takes the chart's rules, refuses wrong ones, and makes of either monitor what finds every rank."""
         operator = self.enterContext(PrometheusOperator(self.cluster.call_kubectl, self.cluster.environment["KUBECONFIG"]))
         operator.prometheus("lab", LABELS)
-        on = [f"observability.{what}.{key}" for what in ("podMonitor", "rules") for key in ("enabled=true", "labels.release=lab")]
-        run = self.install(steps=LONG, values=[*RANKS, *on, "observability.podMonitor.interval=1s"])
+        on = [f"observability.podMonitor.{word}" for word in ("enabled=true", "labels.release=lab", "interval=1s")]
+        run = self.install(steps=LONG, values=[*RANKS, *on])
+        self.cluster.run(self.cluster.helm, "install", "monitoring", MONITORING, "--set=rules.labels.release=lab")
+        self.addCleanup(self.cluster.run, self.cluster.helm, "uninstall", "monitoring")
 
-        rule = self.cluster.get("prometheusrule", run.name)
+        rule = self.cluster.get("prometheusrule", "monitoring")
         rule["spec"]["groups"][0]["rules"][0]["expr"] = "sum("
         refused = self.cluster.call_kubectl("apply", "--dry-run=server", "-f", "-", text=json.dumps(rule), check=False)
         self.assertIn("could not parse expression", refused.stderr)
@@ -76,7 +78,7 @@ class Metrics(OnACluster):
         rows = self.found(prometheus, run)
         self.assertEqual({(row["metric"]["namespace"], row["metric"]["job"]) for row in rows}, {("default", run.name)})
         loaded = {alert["name"] for group in prometheus.ask("rules")["groups"] for alert in group["rules"]}
-        ours = yaml.safe_load((CHART / "rules/lockstep.yaml").read_text(encoding="utf-8"))["groups"]
+        ours = yaml.safe_load((MONITORING / "rules/lockstep.yaml").read_text(encoding="utf-8"))["groups"]
         self.assertEqual(loaded, {rule.get("alert") or rule["record"] for group in ours for rule in group["rules"]})
         prometheus.stop()
 

@@ -21,8 +21,8 @@ from shared import ENDS_WITH_US, OPEN_MPI, PATIENCE, wait_until  # noqa: E402  p
 
 PROGRAM = os.environ["LOCKSTEP"]
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-RULES = ROOT / "helm/lockstep/rules/lockstep.yaml"
-DASHBOARDS = sorted((ROOT / "helm/lockstep/dashboards").glob("*.json"))
+RULES = ROOT / "helm/lockstep-monitoring/rules/lockstep.yaml"
+DASHBOARDS = sorted((ROOT / "helm/lockstep-monitoring/dashboards").glob("*.json"))
 
 
 def skip_without_prometheus():
