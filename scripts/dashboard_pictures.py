@@ -30,7 +30,7 @@ SCALES = {"percentunit": (100, "%"), "bytes": (2**-20, "MiB"), "Bps": (1e-6, "MB
 
 def series_of(url, expression, seconds, end):
     """(labels, times since the beginning, values) of each series."""
-    expression = expression.replace("$__rate_interval", "20s").replace("$__range", f"{seconds}s")
+    expression = expression.replace("$__rate_interval", "20s").replace("$__range", f"{seconds}s").replace("$top", "20")
     expression = re.sub(r"\$(cluster|namespace)\b", ".*", expression)
     expression = re.sub(r"\$(job|run|instance|rank)\b", ".+", expression)
     start = end - seconds

@@ -8,6 +8,7 @@ import unittest
 from servers import DASHBOARDS
 
 UNITS = {"none", "short", "percentunit", "s", "bytes", "Bps", "watt", "joule", "celsius", "hertz", "h"}  # known to Grafana
+RUN = ["cluster", "namespace", "job", "run"]
 TITLES = {"lockstep / GPUs", "lockstep / Input and checkpoints", "lockstep / Job", "lockstep / Ranks and balance"}
 
 
@@ -35,6 +36,9 @@ class Dashboards(unittest.TestCase):
             self.assertEqual((source["type"], source["query"], source["label"]),
                              ("datasource", "prometheus", "Data source"), name)
             wanted = {"cluster", "namespace", "job", "run", "instance"} | (set() if name == "job.json" else {"rank"})
+            if top := variables.pop("top", None):
+                self.assertEqual((top["type"], top["current"]["value"]), ("custom", "20"), name)
+                self.assertEqual(top["query"].split(", "), [option["value"] for option in top["options"]], name)
             self.assertEqual(set(variables), wanted, name)
             for variable in variables.values():
                 where = f"{name}: {variable['name']}"
@@ -43,7 +47,12 @@ class Dashboards(unittest.TestCase):
                 self.assertEqual(variable["label"], variable["name"].capitalize(), where)
                 # Targets outside Kubernetes have no namespace.
                 everything = ".*" if variable["name"] in ("cluster", "namespace") else ".+"
-                self.assertEqual((variable["allValue"], variable["multi"], variable["includeAll"]), (everything, True, True), where)
+                if variable["name"] == "run":  # one at first, and others beside it if somebody wants them
+                    wanted_all = (None, True, False)
+                    self.assertEqual(variable["current"], {}, where)
+                else:
+                    wanted_all = (everything, True, True)
+                self.assertEqual((variable["allValue"], variable["multi"], variable["includeAll"]), wanted_all, where)
                 self.assertEqual(variable["refresh"], 2, where)  # on a change of the time range
                 self.assertRegex(variable["definition"], rf"^label_values\(lockstep_\w+(\{{.*\}})?, {variable['name']}\)$")
 
@@ -78,6 +87,21 @@ class Dashboards(unittest.TestCase):
                     self.assertEqual(window, "$__rate_interval", f"{where}: {function}")
                 counters = re.findall(r"(\w*)\(?lockstep_\w+_total\b", expression)
                 self.assertTrue(all(function in ("rate", "increase") for function in counters), f"{where}: {expression}")
+
+    def test_no_sum_mixes_runs(self):
+        for where, panel in self.panels():
+            for target in panel["targets"]:
+                aggregations = re.findall(r"\b(?:sum|min|max|avg|count|topk|bottomk|quantile)(?= by|\()( by \(([^)]*)\))?", target["expr"])
+                for clause, labels in aggregations:
+                    self.assertEqual(labels.split(", ")[:4], RUN, f"{where}: {clause or target['expr']}")
+
+    def test_panels_of_ranks_have_as_many_lines_as_one_can_read(self):
+        for where, panel in self.panels():
+            for target in panel["targets"]:
+                if panel["type"] in ("timeseries", "state-timeline") and "{{rank}}" in target["legendFormat"]:
+                    self.assertRegex(target["expr"], r"^(top|bottom)k by \(cluster, namespace, job, run\) \(\$top, ", where)
+                    self.assertIn("as many as Top says", panel["description"], where)
+                    self.assertIn("top", [variable["name"] for variable in self.boards[where.split(":")[0]]["templating"]["list"]])
 
     def test_speeds_of_ranks_are_compared_within_a_part(self):
         """Ranks of different parts of a model do different work; parts_test.py runs these queries in a Prometheus."""

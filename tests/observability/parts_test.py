@@ -3,11 +3,10 @@
 query of the panels about parts returns data for each rank, under its part."""
 import json
 import pathlib
-import re
 import tempfile
 import unittest
 
-from servers import DASHBOARDS, RULES, Prometheus, Training, free_port, skip_without_prometheus, wait_until
+from servers import DASHBOARDS, RULES, Prometheus, Training, as_asked, free_port, skip_without_prometheus, wait_until
 
 PART_OF_RANK = {"0": "0", "1": "1", "2": "1"}
 BOARD = next(file for file in DASHBOARDS if file.name == "ranks-and-balance.json")
@@ -66,9 +65,7 @@ class Parts(unittest.TestCase):
                 if "lockstep_part_info" not in target["expr"]:
                     continue
                 titles.add(panel["title"])
-                expression = target["expr"].replace("$__rate_interval", "10s")
-                expression = re.sub(r"\$(cluster|namespace)\b", ".*", expression)
-                expression = re.sub(r"\$(job|run|instance|rank)\b", ".+", expression)
+                expression = as_asked(target["expr"])
                 data = [series["metric"] for series in self.prometheus.query(expression)]
                 if any("rank" in labels for labels in data):
                     self.assertEqual({labels["rank"]: labels["part"] for labels in data}, PART_OF_RANK, expression)
