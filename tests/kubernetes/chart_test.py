@@ -11,6 +11,7 @@ import tarfile
 import tempfile
 import unittest
 
+import upgrades
 import yaml
 from kube_tools import CHART, CLUSTER, MONITORING, ROOT, TEAM, helm, programs, sets, template
 
@@ -129,6 +130,46 @@ class Names(unittest.TestCase):
                         release="r" * 53)
         jobs = [d for d in documents(done.stdout) if d["kind"] == "Job"]
         self.assertLessEqual(len(jobs[0]["metadata"]["name"]) + len("-1999"), 63)
+
+
+def numbers_in(part):
+    """All numbers of an object."""
+    if isinstance(part, (dict, list)):
+        return [number for inner in (part.values() if isinstance(part, dict) else part) for number in numbers_in(inner)]
+    return [part] if isinstance(part, (int, float)) and not isinstance(part, bool) else []
+
+
+class Texts(unittest.TestCase):
+    QUANTITIES = {"cluster.sharedMemory", "persistence.size", "data.fetchSize"}  # may be numbers
+
+    def test_a_text_of_digits_is_no_number_in_any_object(self):
+        render, found = upgrades.Renders(), []
+        more = {"groups": [{"name": "2024"}], "cluster.labels": {"a": "2024"}, "cluster.env": [{"name": "A", "value": "2024"}],
+                "job": {**upgrades.SAMPLES["job"], "name": "2024"}}
+        texts = {path: "2024" for path, part in upgrades.leaves(json.loads((CHART / "values.schema.json").read_text()))
+                 if part.get("type") in ("string", ["string", "null"]) and re.search(part.get("pattern", ""), "2024")}
+        for path, value in (texts | more).items():
+            if path in self.QUANTITIES:
+                continue
+            objects = render(upgrades.ALWAYS | upgrades.ALSO.get(path, {}) | {"observability.podMonitor.enabled": True, path: value})
+            with self.subTest(path=path):
+                self.assertIsNotNone(objects)
+                self.assertNotIn(2024, numbers_in(objects))
+                found += [path] if "2024" in str(objects) else []
+        self.assertGreater(len(found), 25)
+
+
+class Umbrella(unittest.TestCase):
+    def test_a_parent_chart_switches_it_on(self):
+        with tempfile.TemporaryDirectory() as folder:
+            parent = pathlib.Path(folder)
+            dependency = {"name": "lockstep", "version": "0.1.0", "condition": "lockstep.enabled", "tags": ["training"]}
+            (parent / "Chart.yaml").write_text(json.dumps({"apiVersion": "v2", "name": "all", "version": "1.0.0", "dependencies": [dependency]}))
+            (parent / "values.yaml").write_text(json.dumps({"tags": {"training": True}, "global": {"domain": "example"}, "lockstep": {"enabled": True}}))
+            shutil.copytree(CHART, parent / "charts/lockstep")
+            on, off = (documents(template(*words, chart=parent).stdout) for words in ([], sets("lockstep.enabled=false")))
+        self.assertIn("Job", [thing["kind"] for thing in on])
+        self.assertEqual(off, [])
 
 
 class Monitoring(unittest.TestCase):
