@@ -76,6 +76,10 @@ class Image(BuiltImage):
         self.assertNotIn("not found", self.inside("ldd", "/usr/bin/lockstep").stdout)
         self.assertEqual(self.inside("sh", "-c", "ls -d /src /usr/include/lockstep 2>/dev/null").stdout, "")
 
+    def test_it_has_a_list_of_what_it_is_made_of(self):
+        packages = json.loads(self.inside("cat", "/usr/share/doc/lockstep/sbom.spdx.json").stdout)["packages"]
+        self.assertLessEqual({"lockstep", "openmpi-bin", "openssh-server", "ca-certificates", "libc6"}, {package["name"] for package in packages})
+
     def test_a_pod_without_a_list_of_hosts_says_so(self):
         done = self.inside("lockstep", "pod")
         self.assertIn("lockstep: --hostfile: cannot read '/etc/lockstep/hosts'", done.stderr)

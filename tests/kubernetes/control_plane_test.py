@@ -420,6 +420,14 @@ class Size(unittest.TestCase):
             self.assertEqual(release.job()["metadata"]["uid"], uid)
         self.assertEqual(release.failed(), 0)
 
+    def test_pods_with_a_gpu_are_packed(self):
+        """Four pods of one GPU, beside which the other nodes stay whole."""
+        for index in range(3):
+            cluster.node(f"whole-{index}", {"pool": "whole"}, **{"nvidia.com/gpu": "8"})
+        release = release_of("packed", "cluster.replicas=4", "cluster.gpusPerNode=1", "nodeSelector.pool=whole")
+        release.helm("install")
+        self.assertEqual(len({pod["spec"]["nodeName"] for pod in release.running(4)}), 1)
+
     def test_groups_land_on_their_nodes(self):
         release = release_of("groups", "groups[0].name=big", "groups[0].replicas=1", "groups[0].gpusPerNode=8",
                           "groups[0].nodeSelector.pool=big", "groups[1].name=small", "groups[1].replicas=2",
