@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# sbom.sh FILE: what the image is made of as SPDX 2.3 (JSON): lockstep, and each package of Debian or Ubuntu with its version and
-# its source package. Run by the Dockerfile, in the image; $VERSION and $CREATED are its labels.
+# sbom.sh FILE: writes an SBOM of this system as SPDX 2.3 (JSON): lockstep and every installed Debian package, with versions and
+# source packages. The Dockerfile runs it in the image, with the build arguments VERSION and CREATED.
 set -euo pipefail
 
 # shellcheck disable=SC2016  # dpkg-query's own format
@@ -15,7 +15,7 @@ package() {
   printf ' "externalRefs": [{"referenceCategory": "PACKAGE-MANAGER", "referenceType": "purl", "referenceLocator": "%s"}]}' "$4"
 }
 
-# purl: the address of the package that the loop below is at.
+# purl: package URL of the current package of the loop below.
 purl() {
   local found="pkg:deb/$id/$name@$version?arch=$architecture&upstream=$source%40$source_version&distro=$id-$release"
   found=${found//+/%2B}

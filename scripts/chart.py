@@ -35,7 +35,7 @@ TYPES = {bool: "boolean", int: "integer", float: "number", str: "string", list: 
 
 
 def alert_rule(default):
-    """What an alert of the chart lockstep-monitoring may say."""
+    """The schema of an alert of the chart lockstep-monitoring."""
     number = {"type": ["number", "string"], "pattern": FRACTION}
     count = len(default["thresholds"])
     return {"additionalProperties": False, "properties": {
@@ -124,7 +124,7 @@ def number_places(schema, path):
             yield from number_places(part, (*path, "*"))
 
 
-# Of a parent chart: what it enables this one by, and what Helm passes on. Not read but for `global.imageRegistry`.
+# What a parent chart may set. Only global.imageRegistry is used.
 OF_PARENTS = {"enabled": {"type": "boolean"}, "tags": {"type": "object"}, "global": {"type": "object"}}
 
 

@@ -13,8 +13,8 @@ labels:
   {{- end }}
 {{- end -}}
 
-{{/* An alert as the values have it, as JSON, or nothing where it is off: (dict "root" $ "rule" RULE). A threshold is a number in
-parentheses of its own; the description names it again. */}}
+{{/* An alert with the values applied, as JSON; empty if it is disabled: (dict "root" $ "rule" RULE). Thresholds are the numbers
+in parentheses; the description repeats them. */}}
 {{- define "monitoring.alert" -}}
 {{- $values := .root.Values -}}
 {{- $rule := .rule -}}
@@ -24,7 +24,7 @@ parentheses of its own; the description names it again. */}}
   {{- $expression := $rule.expr -}}
   {{- $description := $rule.annotations.description -}}
   {{- $defaults := regexFindAll "\\([0-9.]+\\)" $expression -1 -}}
-  {{- /* By way of marks, so that no new number is taken for the next old one. */}}
+  {{- /* Via placeholders, so a new threshold is not mistaken for the next default. */}}
   {{- range $index, $default := $defaults -}}
     {{- $expression = replace $default (printf "(@%d)" $index) $expression -}}
     {{- $description = regexReplaceAll (printf "\\b%s\\b" (trimAll "()" $default | replace "." "\\.")) $description (printf "@%d" $index) -}}
@@ -42,7 +42,7 @@ parentheses of its own; the description names it again. */}}
 {{- end -}}
 {{- end -}}
 
-{{/* The groups of the rules, as JSON. */}}
+{{/* The rule groups, as JSON. */}}
 {{- define "monitoring.groups" -}}
 {{- $root := . -}}
 {{- $groups := list -}}

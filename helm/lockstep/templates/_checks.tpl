@@ -22,8 +22,8 @@
 {{- include "lockstep.checkDataPaths" (dict "root" . "sources" $sources "groups" $all.groups) -}}
 {{- end -}}
 
-{{/* GPUs are for `device: cuda`, and the other way round. Claims may be GPUs or anything else. Who gives pods their GPUs in yet
-another way says which in NVIDIA_VISIBLE_DEVICES or CUDA_VISIBLE_DEVICES. */}}
+{{/* gpusPerNode requires `device: cuda`, and `device: cuda` requires GPUs: gpusPerNode, a claim (which may be anything), or
+NVIDIA_VISIBLE_DEVICES or CUDA_VISIBLE_DEVICES in the environment. */}}
 {{- define "lockstep.checkDevice" -}}
 {{- $device := include "lockstep.device" .root -}}
 {{- range .all.groups -}}
@@ -114,7 +114,7 @@ another way says which in NVIDIA_VISIBLE_DEVICES or CUDA_VISIBLE_DEVICES. */}}
 {{- end -}}
 {{- end -}}
 
-{{/* Each rank of a pod has a port for its metrics, from the first one on. */}}
+{{/* Each rank of a pod has its own metrics port, counted from observability.port. */}}
 {{- define "lockstep.checkPorts" -}}
 {{- $first := int .root.Values.observability.port -}}
 {{- $last := add $first (int .all.slots) -1 | int -}}
@@ -344,7 +344,7 @@ and in overrides, such as data.train={images: /data/cifar}: (dict "root" $ "sour
 {{- end -}}
 {{- end -}}
 
-{{/* A claim cannot be changed, and it has the model, so its name has no hash: (dict "root" $ "found" CLAIM). */}}
+{{/* Refuses changes to immutable fields of an existing claim, which holds the model: (dict "root" $ "found" CLAIM). */}}
 {{- define "lockstep.checkClaim" -}}
 {{- $wanted := .root.Values.persistence -}}
 {{- if .found -}}

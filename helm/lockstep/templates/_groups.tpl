@@ -12,8 +12,8 @@ ever have. */}}
   "containerSecurityContext" .Values.security.containerSecurityContext "podPatch" dict | toJson -}}
 {{- end -}}
 
-{{/* What names the items of a list, by the list: Kubernetes' merge keys, and one for tolerations. A group's items take the
-place of the common ones of the same name; those of a podPatch are merged with them. */}}
+{{/* Merge keys by list: those of Kubernetes, and one for tolerations. A group's item replaces the common one with the same
+key; an item of a podPatch is merged with it. */}}
 {{- define "lockstep.listKeys" -}}
 {{- dict "env" "name" "volumes" "name" "volumeMounts" "mountPath" "resourceClaims" "name" "containers" "name" "initContainers" "name"
   "ports" "containerPort" "volumeDevices" "devicePath" "claims" "name" "imagePullSecrets" "name" "hostAliases" "ip"
@@ -68,8 +68,8 @@ place of the common ones of the same name; those of a podPatch are merged with t
 {{- dict "groups" $groups "ranks" $ranks "pods" $pods "slots" $slots "elastic" $elastic | toJson -}}
 {{- end -}}
 
-{{/* `auto` among a group's limits, by its ranks: (dict "group" GROUP "gpus" BOOLEAN). A GPU's part is what the smallest nodes of
-the clouds have for one, 4 CPUs and 16 GiB, without what the node needs for itself. */}}
+{{/* Replaces `auto` in a group's limits: (dict "group" GROUP "gpus" BOOLEAN). Per GPU it is what fits the smallest GPU nodes of
+the clouds, with 4 CPUs and 16 GiB per GPU, some of which the node itself uses. */}}
 {{- define "lockstep.fillLimits" -}}
 {{- $limits := .group.resources.limits -}}
 {{- $each := ternary (dict "cpu" 3 "memory" 12) (dict "cpu" 1 "memory" 1) .gpus -}}

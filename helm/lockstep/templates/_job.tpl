@@ -45,7 +45,8 @@ embedded digits. `auto` is the CPU. */}}
 {{- $device -}}
 {{- end -}}
 
-{{/* Without a job there is nowhere to say `device: cuda`. Groups ask for it, so it asks none of them. */}}
+{{/* Whether the embedded digits train on GPUs: without a job there is nowhere to set the device. Reads the values directly, since
+lockstep.groups needs the device. */}}
 {{- define "lockstep.digitsOnGpus" -}}
 {{- if not .Values.job -}}
   {{- $common := .Values.cluster.gpusPerNode -}}
@@ -98,7 +99,7 @@ job's pods is no part of it, nor is anything that two renders could see differen
 {{- define "lockstep.hash" -}}
 {{- $root := . -}}
 {{- $parts := list .Values.mode (include "lockstep.jobFile" .) (include "lockstep.hosts" (dict "root" . "hash" "")) -}}
-{{- /* A Job takes other limits while it runs; those of a JobSet do not, and an MPIJob has its own. */}}
+{{- /* Limits of a plain Job are mutable; those of a JobSet are not. An MPIJob has its own. */}}
 {{- $set := ne (include "lockstep.isSet" .) "" -}}
 {{- $limits := ternary (include "lockstep.deadline" .) "" (or $set (eq .Values.mode "mpijob")) -}}
 {{- range $index, $group := (include "lockstep.groups" . | fromJson).groups -}}
@@ -133,8 +134,8 @@ completionMode: Indexed
 completions: {{ int .group.replicas }}
 parallelism: {{ int .group.replicas }}
 backoffLimit: {{ int .root.Values.cluster.backoffLimit }}
-# Else the wait for a replacement would double with each disruption of any pod. It cannot be changed while the Job exists,
-# so it is no limit: backoffLimit is, which can.
+# Counts disruptions per index; otherwise the wait for a replacement would double with each disruption of any pod. Unlimited,
+# since this field is immutable: backoffLimit is the limit.
 backoffLimitPerIndex: 2147483647
 maxFailedIndexes: 0
 podReplacementPolicy: Failed

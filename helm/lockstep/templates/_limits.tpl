@@ -14,13 +14,13 @@ suspend: true
 {{- end }}
 {{- end -}}
 
-{{/* 0 is at once; only null is never. */}}
+{{/* 0 means immediately, null never. */}}
 {{- define "lockstep.timeToLive" -}}
 {{- $seconds := .Values.cluster.ttlSecondsAfterFinished -}}
 {{- if not (kindIs "invalid" $seconds) }}ttlSecondsAfterFinished: {{ int $seconds }}{{ end -}}
 {{- end -}}
 
-{{/* Of the one object that makes the others. */}}
+{{/* For the top-level object of a mode only. */}}
 {{- define "lockstep.managedBy" -}}
 {{- with .Values.cluster.managedBy }}managedBy: {{ . | quote }}{{ end -}}
 {{- end -}}

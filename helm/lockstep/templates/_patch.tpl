@@ -1,7 +1,7 @@
-{{/* podPatch: changes that no value has, as Kubernetes' strategic merge onto the rendered pod template. */}}
+{{/* podPatch: a strategic merge patch for the rendered pod template. */}}
 
-{{/* Merges a patch into a map, in place: (dict "at" MAP "patch" MAP "keys" KEYS). Maps are merged, and lists whose items
-have a key of their own (lockstep.listKeys); all else is replaced. null removes a field. */}}
+{{/* Merges a patch into a map, in place: (dict "at" MAP "patch" MAP "keys" KEYS). Maps and lists with a merge key
+(lockstep.listKeys) are merged, everything else is replaced. null removes a field. */}}
 {{- define "lockstep.patch" -}}
 {{- $at := .at -}}
 {{- $keys := .keys -}}
@@ -22,8 +22,8 @@ have a key of their own (lockstep.listKeys); all else is replaced. null removes 
 {{- end -}}
 {{- end -}}
 
-{{/* The items with those of the patch that have the same key merged into them, and then the patch's others, as JSON:
-(dict "items" LIST "patch" LIST "key" KEY "keys" KEYS). `$patch: delete` removes an item. */}}
+{{/* A list merged with a patch, as JSON: (dict "items" LIST "patch" LIST "key" KEY "keys" KEYS). Items with the same key are
+merged, new ones appended. `$patch: delete` removes an item. */}}
 {{- define "lockstep.patchedList" -}}
 {{- $key := .key -}}
 {{- $keys := .keys -}}
@@ -50,7 +50,7 @@ have a key of their own (lockstep.listKeys); all else is replaced. null removes 
 {{- toJson $items -}}
 {{- end -}}
 
-{{/* What a run depends on in its pods, by its place: a JSON map of a pod template. */}}
+{{/* The fields of a pod template that the run depends on: a JSON map from their names to their values. */}}
 {{- define "lockstep.podContract" -}}
 {{- $kept := dict -}}
 {{- range $name, $value := .metadata.labels -}}{{- $_ := set $kept (printf "label %s" $name) $value -}}{{- end -}}
@@ -71,7 +71,7 @@ have a key of their own (lockstep.listKeys); all else is replaced. null removes 
 {{- toJson $kept -}}
 {{- end -}}
 
-{{/* A patch may add to what the run depends on, and change nothing of it: (dict "before" TEMPLATE "after" TEMPLATE). */}}
+{{/* Refuses a patch that changes what the run depends on: (dict "before" TEMPLATE "after" TEMPLATE). */}}
 {{- define "lockstep.checkPatch" -}}
 {{- $values := dict "spec.serviceAccountName" "security.serviceAccount.name" "args" "cluster.launchOptions" "spec.hostNetwork" "network.profile"
   "spec.terminationGracePeriodSeconds" "cluster.terminationGracePeriodSeconds" -}}
@@ -86,7 +86,7 @@ have a key of their own (lockstep.listKeys); all else is replaced. null removes 
 {{- end -}}
 {{- end -}}
 
-{{/* A pod template with the patches of all groups and of its own: (dict "template" TEXT "patches" LIST). */}}
+{{/* A pod template with patches applied: (dict "template" TEXT "patches" LIST). */}}
 {{- define "lockstep.patchedTemplate" -}}
 {{- $after := fromYaml .template -}}
 {{- $keys := include "lockstep.listKeys" . | fromJson -}}
@@ -95,7 +95,7 @@ have a key of their own (lockstep.listKeys); all else is replaced. null removes 
 {{- toYaml $after -}}
 {{- end -}}
 
-{{/* `helm test` has no init containers: a JSON list of the patches without any. */}}
+{{/* The patches without init containers, which `helm test` does not run, as a JSON list. */}}
 {{- define "lockstep.withoutInitContainers" -}}
 {{- $left := list -}}
 {{- range . -}}{{- $left = append $left (dict "metadata" (.metadata | default dict) "spec" (omit (.spec | default dict) "initContainers")) -}}{{- end -}}

@@ -14,7 +14,7 @@ from one render to the next: what a Job is named after is made of it. */}}
 {{- end -}}
 {{- end -}}
 
-{{/* Before any patch. */}}
+{{/* The pod template before podPatch. */}}
 {{- define "lockstep.plainPodTemplate" -}}
 metadata:
   labels:
@@ -276,8 +276,8 @@ topologySpreadConstraints: {{- toYaml . | nindent 2 }}
 {{- end }}
 {{- end -}}
 
-{{/* How the pods are spread over hosts where neither constraints of the values nor the queue's topology say so: pack, preferred,
-required or never. Pods of `helm test` are not packed, since they measure the network between hosts. */}}
+{{/* cluster.spread as it applies to a pod: pack, preferred, required or never. The values' own constraints and queue.topology
+come first. Pods of `helm test` are never packed, since they measure the network between hosts. */}}
 {{- define "lockstep.placement" -}}
 {{- $v := .root.Values -}}
 {{- $spread := $v.cluster.spread -}}
@@ -287,13 +287,13 @@ required or never. Pods of `helm test` are not packed, since they measure the ne
 {{- $spread -}}
 {{- end -}}
 
-{{/* What selects the pods that are packed or spread. */}}
+{{/* A selector for the pods that are packed or spread. */}}
 {{- define "lockstep.ownPods" -}}
 {{- $labels := include "lockstep.selector" (dict "root" .root "component" (include "lockstep.component" .)) | fromYaml -}}
 {{- dict "labelSelector" (dict "matchLabels" $labels) | toJson -}}
 {{- end -}}
 
-{{/* The affinity of the values, and where the run's pods are packed one to each other: JSON. */}}
+{{/* The affinity of the values, plus one between the run's pods if they are packed, as JSON. */}}
 {{- define "lockstep.affinity" -}}
 {{- $affinity := deepCopy .group.affinity -}}
 {{- if eq (include "lockstep.placement" .) "pack" -}}
@@ -376,7 +376,7 @@ required or never. Pods of `helm test` are not packed, since they measure the ne
 {{- end }}
 {{- end -}}
 
-{{/* libcurl reads this file and, beside it, the image's folder of public authorities. */}}
+{{/* libcurl reads this file and the image's /etc/ssl/certs, which has the public CAs. */}}
 {{- define "lockstep.certificatesVolume" -}}
 {{- $from := .Values.security.certificates -}}
 {{- $items := list (dict "key" $from.key "path" "ca.crt") -}}
@@ -384,7 +384,7 @@ required or never. Pods of `helm test` are not packed, since they measure the ne
 {{- with $from.secret -}}{{- dict "secret" (dict "secretName" . "items" $items) | toYaml -}}{{- end -}}
 {{- end -}}
 
-{{/* Variables of the proxies, as JSON. libcurl reads http_proxy in small letters alone, others the capital ones. */}}
+{{/* Proxy variables, as JSON. libcurl reads http_proxy in lower case only; other tools read the upper case. */}}
 {{- define "lockstep.proxies" -}}
 {{- $proxy := .Values.network.proxy -}}
 {{- $env := dict -}}

@@ -5,7 +5,7 @@
 {{- if has .Values.mode (list "jobset" "trainjob") }}yes{{ end -}}
 {{- end -}}
 
-{{/* The container of a pod. Kubeflow's Trainer and its clients look for one named node. */}}
+{{/* Name of the container. Kubeflow's Trainer and SDK expect `node`. */}}
 {{- define "lockstep.container" -}}
 {{- ternary "node" "lockstep" (eq .Values.mode "trainjob") -}}
 {{- end -}}
