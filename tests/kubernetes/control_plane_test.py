@@ -292,14 +292,17 @@ class Sets(unittest.TestCase):
 
 
 class PodSecurity(unittest.TestCase):
-    def test_other_networks_need_more_than_restricted(self):
-        for profile in ("rdmaSharedDevice", "hostNetwork"):
-            with self.subTest(profile=profile):
-                release = release_of(profile.lower(), f"network.profile={profile}")
-                release.helm("install")
-                until(lambda found=release: any("violates PodSecurity" in event["message"] for event in found.get("events")),
-                      release.describe)
-                self.assertEqual(release.pods(), [])
+    def test_the_host_network_needs_more_than_restricted(self):
+        release = release_of("host-network", "network.profile=hostNetwork")
+        release.helm("install")
+        until(lambda: any("violates PodSecurity" in event["message"] for event in release.get("events")), release.describe)
+        self.assertEqual(release.pods(), [])
+
+    def test_shared_rdma_devices_do_not(self):
+        cluster.node("rdma", {"pool": "rdma"}, **{"rdma/rdma_shared_device_a": "8"})
+        release = release_of("rdma", "network.profile=rdmaSharedDevice", "nodeSelector.pool=rdma")
+        release.helm("install")
+        release.running(2)
 
 
 class Verdicts(unittest.TestCase):
