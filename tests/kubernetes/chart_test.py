@@ -183,6 +183,12 @@ class Monitoring(unittest.TestCase):
     def test_without_values_the_rules_are_those_of_bare_metal(self):
         self.assertEqual(self.groups(), yaml.safe_load((MONITORING / "rules/lockstep.yaml").read_text())["groups"])
 
+    def test_its_package_has_rules_and_dashboards(self):
+        with tempfile.TemporaryDirectory() as folder:
+            helm("package", MONITORING, "--destination", folder)
+            (package,) = pathlib.Path(folder).iterdir()
+            self.assertEqual(template(chart=package).stdout, template(chart=MONITORING).stdout)
+
     def test_every_alert_has_a_section_that_its_runbook_names(self):
         sections = {line[3:].strip().lower() for line in (ROOT / "docs/alerts.md").read_text().splitlines() if line.startswith("## ")}
         alerts = [rule for group in self.groups("--set", "runbooks=https://a/alerts") for rule in group["rules"] if "alert" in rule]

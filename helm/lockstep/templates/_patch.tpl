@@ -1,7 +1,7 @@
 {{/* podPatch: a strategic merge patch for the rendered pod template. */}}
 
 {{/* Merges a patch into a map, in place: (dict "at" MAP "patch" MAP "keys" KEYS). Maps and lists with a merge key
-(lockstep.listKeys) are merged, everything else is replaced. null removes a field. */}}
+(lockstep.listKeys) are merged, everything else is replaced. null removes a field, `$patch: replace` replaces a map. */}}
 {{- define "lockstep.patch" -}}
 {{- $at := .at -}}
 {{- $keys := .keys -}}
@@ -10,8 +10,9 @@
   {{- if kindIs "invalid" $change -}}
     {{- $_ := unset $at $field -}}
   {{- else if kindIs "map" $change -}}
-    {{- $now = ternary $now (dict) (kindIs "map" $now) -}}
-    {{- include "lockstep.patch" (dict "at" $now "patch" $change "keys" $keys) -}}
+    {{- $merged := and (kindIs "map" $now) (ne (get $change "$patch" | toString) "replace") -}}
+    {{- $now = ternary $now (dict) $merged -}}
+    {{- include "lockstep.patch" (dict "at" $now "patch" (omit $change "$patch") "keys" $keys) -}}
     {{- $_ := set $at $field $now -}}
   {{- else if and (kindIs "slice" $change) (hasKey $keys $field) -}}
     {{- $merged := include "lockstep.patchedList" (dict "items" ($now | default list) "patch" $change "key" (get $keys $field) "keys" $keys) -}}
