@@ -92,7 +92,7 @@ Is<TelemetryOptions> prometheus_section() {
       .field(
           "linger", &Options::linger_seconds, number().at_least(0).word("auto", -1),
           "seconds that a rank waits at its end for a last scrape, by which Prometheus knows that the run has ended; "
-          "`auto`: at most 30, and only if it has been scraped before, twice at least")
+          "`auto`: at most 30, and only if it has been scraped before")
       .field("targets", &Options::targets_folder, text(),
              "a folder for RUN.json, the same as metrics/targets.json: Prometheus can watch all files of one folder")
       .check({"address"}, [](const Options& o, const Scope& scope) {

@@ -79,6 +79,10 @@ lockstep.groups needs the device. */}}
 {{- $words := list (printf "run_directory=%s" (include "lockstep.runDirectory" .)) -}}
 {{- if .Values.sweep -}}{{- $words = list "--directory" (include "lockstep.runDirectory" .) -}}{{- end -}}
 {{- $words = concat $words (list "telemetry.prometheus.address=0.0.0.0" (printf "telemetry.prometheus.port=%d" (int .Values.observability.port))) -}}
+{{- $metrics := dig "telemetry" "prometheus" dict (.Values.job | default dict) -}}
+{{- if not (and (kindIs "map" $metrics) (hasKey $metrics "linger")) -}}
+  {{- $words = append $words "telemetry.prometheus.linger=auto" -}}{{/* else the end of a run looks like its loss */}}
+{{- end -}}
 {{- $all := include "lockstep.groups" . | fromJson -}}
 {{- if and (not .Values.job) (not (include "lockstep.persistent" .)) (gt (int $all.pods) 1) -}}
   {{- $words = append $words "checkpoint=never" -}}

@@ -162,7 +162,7 @@ volumes:
 {{- define "lockstep.arguments" -}}
 {{- $v := .root.Values -}}
 {{- $its := dict "name" (printf "%s-$(JOB_COMPLETION_INDEX)" .job) "hosts" (include "lockstep.expectHosts" .root)
-  "leaderSeconds" $v.cluster.leaderSeconds "options" (ternary (list "--keep-workers") list (eq $v.mode "mpijob"))
+  "leaderSeconds" $v.cluster.leaderSeconds "pendingSeconds" $v.cluster.pendingSeconds "options" (ternary (list "--keep-workers") list (eq $v.mode "mpijob"))
   "words" (include "lockstep.launchWords" .root | fromJsonArray) -}}
 {{- if include "lockstep.anyLeads" .root -}}
   {{- $lock := printf "%s/leader/%s" (include "lockstep.runDirectory" .root) .config -}}
@@ -175,12 +175,13 @@ volumes:
 {{- end -}}
 {{- if hasKey . "test" -}}
   {{- /* A pod whose leader is not there gives up when the leader would. */}}
-  {{- $its = dict "name" .test "hosts" .hosts "leaderSeconds" $v.cluster.preflightSeconds "options" (list "--report") "words" .words -}}
+  {{- $its = dict "name" .test "hosts" .hosts "leaderSeconds" $v.cluster.preflightSeconds "pendingSeconds" $v.cluster.preflightSeconds "options" (list "--report") "words" .words -}}
 {{- end -}}
 {{- $name := ternary (list "--name" $its.name) list (eq $v.network.profile "hostNetwork") -}}
 {{- concat (list "pod" "--hostfile" "/etc/lockstep/hosts" "--job" "/etc/lockstep/job.yaml" "--key" "/etc/lockstep/ssh/key"
   "--port" (printf "%d" (int $v.network.sshPort)) "--expect-hosts" (printf "%d" (int $its.hosts))
-  "--preflight-limit" (printf "%d" (int $v.cluster.preflightSeconds)) "--state" "/run/lockstep"
+  "--preflight-limit" (printf "%d" (int $v.cluster.preflightSeconds))
+  "--pending-limit" (printf "%d" (int $its.pendingSeconds)) "--state" "/run/lockstep"
   "--grace" (printf "%d" (max 1 (sub (int $v.cluster.terminationGracePeriodSeconds) 5)))
   "--leader-limit" (printf "%d" (int $its.leaderSeconds))
   "--termination-log" "/dev/termination-log" "--log" $v.cluster.log) $name $its.options (list "--") $its.words | toJson -}}
