@@ -79,7 +79,7 @@ namespace {
 /// Keys are text here; Helm reads a number first, and writes it in its own way.
 std::optional<std::string> other_key(const std::string& key) {
   if (key == "<<") return "YAML 1.1 merges into the map around it";
-  if (const auto other = other_reading(key)) return other;
+  if (auto other = other_reading(key)) return other;
   static const std::regex canonical("0|-?[1-9][0-9]{0,17}");
   if (is_number(key) && !std::regex_match(key, canonical)) return "Helm may write in another way";
   return {};
