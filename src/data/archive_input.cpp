@@ -18,13 +18,11 @@ struct ArchiveCalls {
   static la_ssize_t read(::archive* /*handle*/, void* user, const void** out) {
     auto& input = *static_cast<ArchiveInput*>(user);
     try {
-      input.block_.resize(std::min<std::uint64_t>(input.block_bytes_, input.size() - input.at_));
-      input.file_.read(input.at_, input.block_);
+      input.gunzip_ ? input.unpack_block() : input.read_block();
     } catch (...) {
       input.failure_ = std::current_exception();
       return ARCHIVE_FATAL;
     }
-    input.at_ += input.block_.size();
     *out = input.block_.data();
     return static_cast<la_ssize_t>(input.block_.size());
   }
@@ -45,10 +43,41 @@ struct ArchiveCalls {
   }
 };
 
+void ArchiveInput::read_block() {
+  block_.resize(std::min<std::uint64_t>(block_bytes_, size() - at_));
+  file_.read(at_, block_);
+  at_ += block_.size();
+}
+
+void ArchiveInput::unpack_block() {
+  block_.resize(block_bytes_);
+  std::size_t filled = 0;
+  while (filled < block_.size()) {
+    if (rest_.empty()) {
+      packed_.resize(std::min<std::uint64_t>(block_bytes_, size() - at_));
+      file_.read(at_, packed_);
+      at_ += packed_.size();
+      rest_ = packed_;
+      if (rest_.empty()) break;
+    }
+    filled += gunzip_->unpack(rest_, std::span(block_).subspan(filled));
+  }
+  if (filled < block_.size()) gunzip_->finish();
+  block_.resize(filled);
+}
+
+void ArchiveInput::finish() {
+  while (gunzip_ && !block_.empty()) unpack_block();
+}
+
 bool ArchiveInput::open(::archive* handle) {
   archive_read_set_read_callback(handle, ArchiveCalls::read);
-  archive_read_set_skip_callback(handle, ArchiveCalls::skip);
-  archive_read_set_seek_callback(handle, ArchiveCalls::seek);
+  if (is_gzip(file_)) {
+    gunzip_ = std::make_unique<Gunzip>(file_.name());
+  } else {
+    archive_read_set_skip_callback(handle, ArchiveCalls::skip);
+    archive_read_set_seek_callback(handle, ArchiveCalls::seek);
+  }
   archive_read_set_callback_data(handle, this);
   return archive_read_open1(handle) == ARCHIVE_OK;
 }

@@ -1,14 +1,16 @@
 // What libarchive reads, a file of this host or an object, at the offsets that it asks for; and the members that it
-// finds.
+// finds. gzip is unpacked here: libarchive does not compare its sums.
 #pragma once
 
 #include <clocale>
 #include <cstddef>
 #include <exception>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "data/gunzip.hpp"
 #include "data/readers/file.hpp"
 
 struct archive;  // from libarchive
@@ -27,16 +29,23 @@ class ArchiveInput {
   [[nodiscard]] std::uint64_t size() const { return file_.size(); }
   /// Whether `handle`, whose formats and filters are set, can read it. This object must outlive the handle's use.
   [[nodiscard]] bool open(::archive* handle);
+  /// Reads what libarchive left of a gzip file, which has its sum at the end.
+  void finish();
   /// Throws what a read has thrown: libarchive itself passes on that it failed, not why.
   void rethrow() const;
 
  private:
   friend struct ArchiveCalls;
+  void read_block();
+  void unpack_block();
   std::unique_ptr<File> own_;
   const ByteSource& file_;
   std::size_t block_bytes_ = std::size_t{1} << 18;
   std::uint64_t at_ = 0;
-  std::vector<std::byte> block_;
+  std::vector<std::byte> block_;    ///< as libarchive gets it
+  std::unique_ptr<Gunzip> gunzip_;  ///< null: the file is no gzip
+  std::vector<std::byte> packed_;
+  std::span<const std::byte> rest_;  ///< of packed_
   std::exception_ptr failure_;
 };
 

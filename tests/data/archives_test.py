@@ -179,6 +179,16 @@ class Archives(unittest.TestCase):
         subprocess.run(["gzip", "-k", self.folder / "a.tar"], check=True)
         self.assertEqual(self.judged("a.tar.gz"), whole)
 
+    def test_gzip_is_whole(self):
+        """libarchive stops at the end mark of the tar and compares no sum."""
+        self.write(**{"a/1.png": make_data.png(8, 8, 1), "b/2.png": make_data.png(8, 8, 2)})
+        with tarfile.open(self.folder / "a.tar.gz", "w:gz") as archive:
+            archive.add(self.folder / "set", arcname=".")
+        packed = bytearray((self.folder / "a.tar.gz").read_bytes())
+        packed[-6] ^= 1
+        (self.folder / "a.tar.gz").write_bytes(packed)
+        self.assertEqual(self.info("a.tar.gz", code=65), "lockstep: a.tar.gz: damaged gzip file (incorrect data check)\n")
+
     def test_hidden_images_are_named(self):
         self.write(**{"a/1.png": make_data.png(8, 8, 1), "a/.2.png": make_data.png(8, 8, 2), "a/._1.png": b"of macOS",
                       "a/.DS_Store": b"of macOS"})

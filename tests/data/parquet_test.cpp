@@ -60,6 +60,15 @@ TEST(Parquet, DamageIsNamed) {
   EXPECT_EQ(refusal(pages), "t.parquet: column 'whole': damaged: its description of itself cannot be read");
 }
 
+TEST(Parquet, SumsOfPagesAreCompared) {
+  std::string file = stored("sums.parquet");
+  EXPECT_EQ(read_parquet(file, "t.parquet").rows.size(), 121U);
+  const auto value = file.find("green");
+  ASSERT_NE(value, std::string::npos);
+  file[value] = 'G';
+  EXPECT_EQ(refusal(file), "t.parquet: column 'word': damaged: a page has another CRC-32 than its header says");
+}
+
 /// The file with another number in the place of each 120 (as Thrift has it), one at a time: what is said of them.
 static std::set<std::string> refusals_with(const std::string& number) {
   const std::string file = stored("default.parquet"), rows = "\xF0\x01";

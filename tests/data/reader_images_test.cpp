@@ -422,7 +422,7 @@ TEST(ReaderImagesErrors, TruncatedArchives) {
                 ", the archive at byte 600");
   write_tar(folder / "a.tar.gz", members, Packing::gzip);
   std::filesystem::resize_file(folder / "a.tar.gz", std::filesystem::file_size(folder / "a.tar.gz") / 2);
-  EXPECT_NE(data_error(source(SourceKind::images, {folder / "a.tar.gz"})).find("truncated gzip input"),
+  EXPECT_NE(data_error(source(SourceKind::images, {folder / "a.tar.gz"})).find("truncated gzip file"),
             std::string::npos);
 }
 

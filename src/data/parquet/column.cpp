@@ -238,6 +238,9 @@ ParquetColumn parquet_column(const CompactValue& schema) {
   } else if (const CompactValue* older = schema.find(element::kConverted)) {
     read_converted(static_cast<int>(older->number), schema, column);
   }
+  constexpr std::size_t kWidestDecimal = 16;
+  if (column.meaning == Meaning::decimal && column.width > kWidestDecimal)
+    refuse(column, "decimals of more than 38 digits");
   column.digits = std::clamp(column.digits, 0, 38);
   return column;
 }

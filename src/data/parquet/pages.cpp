@@ -4,9 +4,11 @@
 #include <archive_entry.h>
 #include <fmt/format.h>
 #include <snappy.h>
+#include <zlib.h>
 
 #include <span>
 
+#include "data/gunzip.hpp"
 #include "data/parquet/encodings.hpp"
 
 namespace lockstep::data {
@@ -18,7 +20,7 @@ constexpr int kFile = 1, kMetadata = 3;
 constexpr int kCodec = 4, kValues = 5, kPackedBytes = 7, kPages = 9, kDictionary = 11;  // of the metadata
 }  // namespace chunk_field
 namespace page_field {
-constexpr int kKind = 1, kBytes = 2, kPackedBytes = 3, kData = 5, kDictionary = 7, kData2 = 8;
+constexpr int kKind = 1, kBytes = 2, kPackedBytes = 3, kSum = 4, kData = 5, kDictionary = 7, kData2 = 8;
 constexpr int kValues = 1, kEncoding = 2;                                 // of each
 constexpr int kEncoding2 = 4, kLevels2 = 5, kRepeats2 = 6, kPacked2 = 7;  // of the second form of data pages
 }  // namespace page_field
@@ -31,11 +33,19 @@ constexpr const char* kTooShort = "damaged: a page ends too early";
   throw Error(ExitCode::data, "damaged: a page cannot be unpacked");
 }
 
-/// gzip and Zstandard.
-std::string unpack_stream(std::string_view packed, std::size_t bytes) {
+std::string unpack_gzip(std::string_view packed, std::size_t bytes) {
+  Gunzip gunzip("its page");
+  std::string out(bytes + 1, '\0');  // one more, so that the end with its sum is read
+  auto rest = std::as_bytes(std::span(packed));
+  if (gunzip.unpack(rest, std::as_writable_bytes(std::span(out))) != bytes) damaged_page();
+  gunzip.finish();
+  out.pop_back();
+  return out;
+}
+
+std::string unpack_zstd(std::string_view packed, std::size_t bytes) {
   const ArchiveHandle handle(archive_read_new());
   archive_read_support_format_raw(handle.get());
-  archive_read_support_filter_gzip(handle.get());
   archive_read_support_filter_zstd(handle.get());
   archive_entry* entry = nullptr;
   std::string out(bytes, '\0');
@@ -66,8 +76,9 @@ std::string unpack(Codec codec, std::string_view packed, std::size_t bytes) {
       return out;
     }
     case Codec::gzip:
+      return unpack_gzip(packed, bytes);
     case Codec::zstd:
-      return unpack_stream(packed, bytes);
+      return unpack_zstd(packed, bytes);
     default:
       throw Error(ExitCode::data,
                   fmt::format("compressed with {}, which is not read; write the file with snappy, gzip or zstd",
@@ -94,6 +105,12 @@ class ChunkReader {
     const CompactValue header = read_compact(in);
     const std::size_t bytes = count_of(header.at(page_field::kBytes).number);
     const std::string packed = in.text(count_of(header.at(page_field::kPackedBytes).number));
+    if (const CompactValue* const sum = header.find(page_field::kSum)) {
+      const auto found = crc32_z(0, reinterpret_cast<const Bytef*>(packed.data()), packed.size());
+      if (static_cast<std::uint32_t>(sum->number) != found) {
+        throw Error(ExitCode::data, "damaged: a page has another CRC-32 than its header says");
+      }
+    }
     switch (PageKind{static_cast<std::int8_t>(header.at(page_field::kKind).number)}) {
       case PageKind::data:
         read_data(header.at(page_field::kData), unpacked(packed, bytes));

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <zlib.h>
 
 #include <algorithm>
 #include <array>
@@ -13,58 +12,31 @@
 
 #include "core/errno_code.hpp"
 #include "core/remote_path.hpp"
+#include "data/gunzip.hpp"
 #include "data/unpacked_copy.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::data {
 namespace {
 
-/// Owns a zlib stream that decompresses gzip.
-class Inflater {
- public:
-  Inflater() { LOCKSTEP_CHECK(inflateInit2(&stream_, 15 + 16) == Z_OK, "zlib"); }
-  ~Inflater() { inflateEnd(&stream_); }
-  Inflater(const Inflater&) = delete;
-  Inflater& operator=(const Inflater&) = delete;
-  z_stream& operator*() { return stream_; }
-
- private:
-  z_stream stream_{};
-};
-
 /// Nothing if that would exceed `max_bytes`.
 std::optional<std::vector<std::byte>> gunzip(const std::vector<std::byte>& packed, const std::string& path,
                                              const UnpackLimits& limits, std::uint64_t max_bytes) {
   const UnpackBudget budget(path, packed.size(), limits);
-  Inflater inflater;
-  z_stream& stream = *inflater;
+  Gunzip gunzip(path);
+  std::span<const std::byte> rest = packed;
   std::vector<std::byte> out(std::min<std::size_t>(std::max<std::size_t>(packed.size() * 4, 1 << 16), max_bytes + 1));
-  std::size_t filled = 0, taken = 0;
+  std::size_t filled = 0;
   for (;;) {
-    if (filled == out.size()) out.resize(std::min<std::size_t>(out.size() * 2, max_bytes + 1));
-    const auto step = std::size_t{1} << 30;  // zlib's counters have 32 bits
-    stream.next_in = reinterpret_cast<Bytef*>(const_cast<std::byte*>(packed.data() + taken));
-    stream.avail_in = static_cast<uInt>(std::min(step, packed.size() - taken));
-    stream.next_out = reinterpret_cast<Bytef*>(out.data() + filled);
-    stream.avail_out = static_cast<uInt>(std::min(step, out.size() - filled));
-    const auto before_in = stream.avail_in, before_out = stream.avail_out;
-    const int result = inflate(&stream, Z_NO_FLUSH);
-    taken += before_in - stream.avail_in;
-    filled += before_out - stream.avail_out;
+    filled += gunzip.unpack(rest, std::span(out).subspan(filled));
     budget.check(filled);
     if (filled > max_bytes) return std::nullopt;
-    if (result == Z_STREAM_END) {
-      const bool another = taken + 1 < packed.size() && packed[taken] == std::byte{0x1F};
-      if (another && inflateReset(&stream) == Z_OK) continue;  // gzip files may be concatenated
-      out.resize(filled);
-      return out;
-    }
-    if (result == Z_BUF_ERROR) throw Error(ExitCode::data, fmt::format("{}: truncated gzip file", path));
-    if (result != Z_OK) {
-      throw Error(ExitCode::data, fmt::format("{}: damaged gzip file ({})", path,
-                                              stream.msg != nullptr ? stream.msg : "no reason given"));
-    }
+    if (filled < out.size()) break;
+    out.resize(std::min<std::size_t>(out.size() * 2, max_bytes + 1));
   }
+  gunzip.finish();
+  out.resize(filled);
+  return out;
 }
 
 class HeldBytes final : public ByteSource {
@@ -137,7 +109,7 @@ FileState File::state(bool stable_inodes) const {
   return state_of(status, stable_inodes);
 }
 
-bool is_gzip(const File& file) {
+bool is_gzip(const ByteSource& file) {
   std::array<std::byte, 2> magic{};
   if (file.size() < magic.size()) return false;
   file.read(0, magic);

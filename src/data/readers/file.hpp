@@ -75,6 +75,6 @@ class File final : public ByteSource {
 /// The unpacked bytes of a gzip file; nothing if there are more than `max_bytes`.
 [[nodiscard]] std::optional<std::vector<std::byte>> read_unpacked(const File& file, const UnpackLimits& limits,
                                                                   std::uint64_t max_bytes);
-[[nodiscard]] bool is_gzip(const File& file);
+[[nodiscard]] bool is_gzip(const ByteSource& file);
 
 }  // namespace lockstep::data

@@ -133,6 +133,7 @@ void require_rows(std::string_view bytes, const std::string& path) {
                                         Kind{"RDX"sv, "a file of R (.RData)"},
                                         Kind{"\x89PNG"sv, "an image"},
                                         Kind{"\xFF\xD8\xFF"sv, "an image"},
+                                        Kind{"\4\"M\x18"sv, "an LZ4 file"},
                                         Kind{"%PDF"sv, "a PDF file"}};
   for (const auto& [mark, name] : kKinds) {
     if (bytes.starts_with(mark)) refuse_no_table(path, name);

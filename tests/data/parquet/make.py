@@ -128,6 +128,9 @@ def main():
     numbers = {"a": list(range(8)), "b": [1.5] * 8}
     pyarrow.parquet.write_table(table_of(numbers), HERE / "brotli.parquet", compression="brotli")
     pyarrow.parquet.write_table(table_of({"a": [1, 2], "tags": [[1], [2, 3]]}), HERE / "lists.parquet")
+    words = [("red", "green", "blue")[i % 3] for i in range(120)]
+    pyarrow.parquet.write_table(table_of({"word": words}), HERE / "sums.parquet", compression="none",
+                                write_page_checksum=True, store_schema=False)
 
     # As pandas writes a frame with an index of its own.
     frame = {"card": [str(2 + i % 9) if i % 13 < 9 else "JQKA"[i % 13 - 9] for i in range(40)],
