@@ -262,7 +262,7 @@ TEST(IndexedReader, OfRecordsOnlyTheHeads) {
 
 TEST(IndexedReader, OfTokensNothing) {
   const TemporaryFolder folder;
-  write_file(folder / "t.bin", std::string(1000, '\1'));
+  write_file(folder / "t.bin", std::string(1000, '\0'));
   auto options = source(SourceKind::tokens, {folder / "t.bin"});
   options.context = 8;
   EXPECT_EQ(bytes_with_notes(options), 0U);

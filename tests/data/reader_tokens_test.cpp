@@ -110,6 +110,37 @@ TEST(ReaderTokens, NumbersOfAnotherTypeAreRefused) {
   EXPECT_EQ(problem("\x93NUMPY\1" + std::string(100, '\0'), ""),
             "a.bin: expected numbers and nothing else, found a NumPy file; write the numbers alone, "
             "`numpy.load(FILE).tofile(NEW)`, and set `dtype`");
+  const auto looks_like = [](const std::string& found) {
+    return "a.bin: read as uint16, found what looks like " + found +
+           "; write the tokens as uint16, little-endian, or set `dtype: uint16` if they are these";
+  };
+  for (const std::int64_t vocabulary : {50, 30'000}) {
+    const auto values = some_tokens(vocabulary);
+    EXPECT_EQ(problem(numbers<float>(values), ""), looks_like("float32 numbers"));
+    EXPECT_EQ(problem(numbers<double>(values), ""), looks_like("float64 numbers"));
+    std::string swapped = numbers<std::uint32_t>(values);
+    for (std::size_t at = 0; at < swapped.size(); at += 4) {
+      std::reverse(swapped.begin() + static_cast<std::ptrdiff_t>(at),
+                   swapped.begin() + static_cast<std::ptrdiff_t>(at + 4));
+    }
+    EXPECT_EQ(problem(swapped, ""), looks_like("uint32 numbers with the highest byte first"));
+    std::vector<std::int64_t> hidden = values;
+    for (std::size_t i = 0; i < hidden.size(); i += 7) hidden[i] = -100;
+    EXPECT_EQ(problem(numbers<std::int32_t>(hidden), ""), looks_like("int32 numbers, some of them negative"));
+  }
+  std::string swapped = numbers<std::uint16_t>(some_tokens(1000));
+  for (std::size_t at = 0; at < swapped.size(); at += 2) std::swap(swapped[at], swapped[at + 1]);
+  EXPECT_EQ(problem(swapped, ""), looks_like("uint16 numbers with the highest byte first"));
+  std::string words;
+  while (words.size() < 200) words += "to be or not to be, ";
+  EXPECT_EQ(problem(words, ""), looks_like("numbers of 8 bits, or text"));
+  EXPECT_EQ(problem("\x88\xD8\x34\x01" + std::string(1020, '\0'), ""),
+            "a.bin: expected numbers and nothing else, found a file of llm.c with a header; remove it: `tail -c +1025 "
+            "FILE > NEW`");
+  for (const std::int64_t vocabulary : {4, 300, 50'000}) {
+    write_file(folder / "a.bin", numbers<std::uint16_t>(some_tokens(vocabulary)));
+    EXPECT_LE(data::open(typed(folder / "a.bin", ""))->info().vocabulary, vocabulary);
+  }
   EXPECT_EQ(problem(std::string(12, '\0'), "int64"), "a.bin: 12 bytes; tokens of 64 bits take a multiple of 8");
 }
 

@@ -9,6 +9,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
+#include <cstring>
 #include <string_view>
 
 #include "core/digest.hpp"
@@ -47,11 +49,14 @@ void require_bare_numbers(const std::string& path) {
   struct Kind {
     std::string_view magic, name, advice;
   };
-  static constexpr std::array<Kind, 4> kKinds{
+  static constexpr std::array<Kind, 6> kKinds{
       {{"\x93NUMPY", "a NumPy file", "write the numbers alone, `numpy.load(FILE).tofile(NEW)`, and set `dtype`"},
        {"PK\3\4", "a zip or .npz file", "write the numbers alone, and set `dtype`"},
        {"\x1f\x8b", "a gzip file", "unpack it"},
-       {"PAR1", "a Parquet file", "write the numbers alone, and set `dtype`"}}};
+       {"PAR1", "a Parquet file", "write the numbers alone, and set `dtype`"},
+       {"\x88\xD8\x34\x01", "a file of llm.c with a header", "remove it: `tail -c +1025 FILE > NEW`"},
+       {"\xA1\xD9\x34\x01", "a file of llm.c with a header",
+        "remove it, `tail -c +1025 FILE > NEW`, and set `dtype: uint32`"}}};
   for (const auto& [magic, name, advice] : kKinds) {
     if (!begin.starts_with(magic)) continue;
     throw Error(ExitCode::data,
@@ -163,6 +168,60 @@ class Halves {
   std::int64_t count_ = 0;
 };
 
+/// Whether all are whole numbers of at least 0, and some are not 0.
+template <class Real>
+bool are_whole(std::span<const std::uint16_t> words) {
+  bool any = false;
+  for (std::size_t at = 0; at + sizeof(Real) / 2 <= words.size(); at += sizeof(Real) / 2) {
+    Real number = 0;
+    std::memcpy(&number, &words[at], sizeof(Real));
+    if (!(number >= 0 && number < 1 << 24 && number == std::floor(number))) return false;
+    any = any || number > 0;
+  }
+  return any;
+}
+
+/// What a file holds whose beginning is hardly of uint16, by patterns that tokens don't have by chance; "": nothing
+/// else.
+std::string_view other_than_uint16(std::span<const std::uint16_t> words) {
+  constexpr std::size_t kFewest = 64;
+  if (words.size() < kFewest) return "";
+  if (are_whole<float>(words)) return "float32 numbers";
+  if (are_whole<double>(words)) return "float64 numbers";
+  std::uint16_t low = 0, high = 0, first = 0, second = 0;
+  bool signed_pairs = true, any_negative = false;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    low = std::max<std::uint16_t>(low, words[i] & 0xFF);
+    high = std::max<std::uint16_t>(high, words[i] >> 8);
+    if (i % 2 == 0) {
+      first = std::max(first, words[i]);
+      continue;
+    }
+    second = std::max(second, words[i]);
+    const bool negative = words[i] == 0xFFFF && words[i - 1] >= 0x8000;
+    signed_pairs = signed_pairs && (negative || words[i] < 16);
+    any_negative = any_negative || negative;
+  }
+  if (signed_pairs && any_negative) return "int32 numbers, some of them negative";
+  if (first == 0 && second > 0) return "uint32 numbers with the highest byte first";
+  if (low < 16 && high >= 128) return "uint16 numbers with the highest byte first";
+  return low < 128 && high < 128 && high > 0 ? "numbers of 8 bits, or text" : "";
+}
+
+/// Refuses a file of uint16 that looks like another one; `words`: its beginning.
+void require_uint16(std::span<const std::int64_t> words, const std::string& source) {
+  constexpr std::size_t kLooked = 4096;
+  const std::vector<std::uint16_t> looked(words.begin(),
+                                          words.begin() + static_cast<std::ptrdiff_t>(std::min(words.size(), kLooked)));
+  const auto found = other_than_uint16(looked);
+  if (found.empty()) return;
+  throw Error(
+      ExitCode::data,
+      fmt::format("{}: read as uint16, found what looks like {}; write the tokens as uint16, little-endian, or set "
+                  "`dtype: uint16` if they are these",
+                  source, found));
+}
+
 /// Reads all of a small set, or spots of a large one; returns the largest token seen (-1: none) and the digest. Refuses
 /// what is no token; `given`: the job says of which type the numbers are.
 std::string scan(const TokenFiles& files, const std::string& source, bool given) {
@@ -181,6 +240,7 @@ std::string scan(const TokenFiles& files, const std::string& source, bool given)
   for (std::int64_t at = 0; at < files.size(); at += step) {
     piece.resize(static_cast<std::size_t>(std::min(length, files.size() - at)));
     files.read_numbers(at, piece);
+    if (at == 0 && type.bytes == 2 && !given) require_uint16(piece, source);
     for (std::size_t i = 0; i < piece.size(); ++i) {
       const std::int64_t token = piece[i], position = at + static_cast<std::int64_t>(i);
       if (token < 0 || token >= kMostTokens) {
