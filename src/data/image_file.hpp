@@ -83,8 +83,12 @@ class MaskCode {
   std::array<std::int16_t, 256> numbers_{};
 };
 
+/// By a pixel's value: its color in the palette, 0xRRGGBB; -1: the mask has no such pixel, or no palette.
+using MaskColors = std::array<std::int32_t, 256>;
+
 /// A mask of a palette's indices, or of grey values as they are, of up to 8 bits: the classes as u8 [height, width, 1],
 /// kIgnoredPixel where none counts. Throws for anything but a PNG of these, and for a value without a meaning.
-void decode_mask(std::span<const std::byte> bytes, const MaskCode& code, Tensor& out);
+/// `colors`: of the values that count, if that is asked for.
+void decode_mask(std::span<const std::byte> bytes, const MaskCode& code, Tensor& out, MaskColors* colors = nullptr);
 
 }  // namespace lockstep::data

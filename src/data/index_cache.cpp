@@ -15,7 +15,7 @@ namespace lockstep::data {
 namespace {
 
 /// Must change whenever the form or meaning of a reader's notes changes.
-constexpr std::string_view kIndexMagic = "LOCKSTEP-INDEX-5\n";
+constexpr std::string_view kIndexMagic = "LOCKSTEP-INDEX-6\n";
 constexpr std::size_t kDigestLength = 64;
 
 }  // namespace

@@ -138,6 +138,9 @@ MaskCode::MaskCode(std::size_t classes, const std::vector<std::int64_t>& values,
 std::string MaskCode::expected() const {
   const std::string of_class = values_.empty() ? fmt::format("a class, 0 to {}", classes_ - 1)
                                                : fmt::format("a class, {}", fmt::join(values_, ", "));
+  if (values_.empty() && ignored_ >= 0 && ignored_ < static_cast<std::int64_t>(classes_)) {
+    return fmt::format("{}, of which {} does not count", of_class, ignored_);
+  }
   return ignored_ < 0 ? of_class : fmt::format("{}, or {}, which does not count", of_class, ignored_);
 }
 
@@ -145,7 +148,24 @@ std::string MaskCode::text() const {
   return fmt::format("{} classes, values {}, ignored {}", classes_, fmt::join(values_, " "), ignored_);
 }
 
-void decode_mask(std::span<const std::byte> bytes, const MaskCode& code, Tensor& out) {
+namespace {
+
+void note_colors(const PngDecoder& decoder, std::span<const std::uint8_t> pixels, const MaskCode& code,
+                 MaskColors& colors) {
+  colors.fill(-1);
+  png_colorp palette = nullptr;
+  int entries = 0;
+  if (png_get_PLTE(decoder.png, decoder.info, &palette, &entries) == 0) return;
+  for (const std::uint8_t value : pixels) {
+    if (value >= entries || code.of(value) == kIgnoredPixel) continue;
+    const png_color& color = palette[value];
+    colors[value] = color.red << 16 | color.green << 8 | color.blue;
+  }
+}
+
+}  // namespace
+
+void decode_mask(std::span<const std::byte> bytes, const MaskCode& code, Tensor& out, MaskColors* colors) {
   if (!is_png(bytes))
     throw Error(ExitCode::data, "expected a mask as PNG, which keeps each pixel's number, found another file");
   PngDecoder decoder(bytes);
@@ -155,7 +175,10 @@ void decode_mask(std::span<const std::byte> bytes, const MaskCode& code, Tensor&
   if ((color != PNG_COLOR_TYPE_PALETTE && color != PNG_COLOR_TYPE_GRAY) || bits > 8) {
     throw Error(ExitCode::data,
                 fmt::format("expected a mask with a palette or of gray, of up to 8 bits, found {} of {} bits",
-                            (color & PNG_COLOR_MASK_COLOR) != 0 ? "colors" : "gray", bits));
+                            (color & PNG_COLOR_MASK_COLOR) != 0   ? "colors"
+                            : (color & PNG_COLOR_MASK_ALPHA) != 0 ? "gray with transparency"
+                                                                  : "gray",
+                            bits));
   }
   prepare(out, {DType::u8, {header.size.height, header.size.width, 1}});
   const auto pixels = out.as<std::uint8_t>();
@@ -170,6 +193,7 @@ void decode_mask(std::span<const std::byte> bytes, const MaskCode& code, Tensor&
     png_read_image(decoder.png, rows.data());
     png_read_end(decoder.png, nullptr);
   });
+  if (colors != nullptr && color == PNG_COLOR_TYPE_PALETTE) note_colors(decoder, pixels, code, *colors);
   const auto none = std::find_if(pixels.begin(), pixels.end(), [&](std::uint8_t value) { return code.of(value) < 0; });
   if (none == pixels.end()) {
     for (auto& pixel : pixels) pixel = static_cast<std::uint8_t>(code.of(pixel));

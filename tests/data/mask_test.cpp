@@ -1,5 +1,6 @@
 // Masks: PNG files whose pixels are numbers of classes, read, moved with their image, and refused.
 #include <gtest/gtest.h>
+#include <zlib.h>
 
 #include <map>
 #include <string>
@@ -195,6 +196,34 @@ TEST(Mask, ErrorsNameFileAndValue) {
       "number, found another file");
   EXPECT_EQ(refused("none.csv"),
             "none.csv:1: expected a column of images and the column 'mask' of masks, found image, other");
+}
+
+TEST(Mask, PalettesOfTheirOwnAreNamed) {
+  const TemporaryFolder folder;
+  const auto recolored = [](std::string file) {  // the first two colors of the palette change places
+    const auto palette = file.find("PLTE") + 4;
+    std::swap_ranges(file.begin() + static_cast<std::ptrdiff_t>(palette),
+                     file.begin() + static_cast<std::ptrdiff_t>(palette + 3),
+                     file.begin() + static_cast<std::ptrdiff_t>(palette + 3));
+    const std::size_t length = static_cast<unsigned char>(file[palette - 5]) +
+                               (static_cast<std::size_t>(static_cast<unsigned char>(file[palette - 6])) << 8);
+    const auto sum = crc32_z(0, reinterpret_cast<const Bytef*>(file.data() + palette - 4), length + 4);
+    for (std::size_t i = 0; i < 4; ++i) file[palette + length + i] = static_cast<char>(sum >> (24 - 8 * i));
+    return file;
+  };
+  const std::string mask = data::mask_png(pattern(4, 6), 4, 6);
+  write_folder(folder.path(), {{"a.png", png(6, 4, 3)},
+                               {"m.png", mask},
+                               {"other.png", recolored(mask)},
+                               {"alike.csv", "image,mask\na.png,m.png\na.png,m.png\n"},
+                               {"other.csv", "image,mask\na.png,m.png\na.png,other.png\n"}});
+  EXPECT_EQ(data::open(masked(folder / "alike.csv"))->info().warnings, std::vector<std::string>());
+  const auto warnings = data::open(masked(folder / "other.csv"))->info().warnings;
+  ASSERT_EQ(warnings.size(), 1U);
+  EXPECT_EQ(
+      warnings[0],
+      "masks: 0 stands for #000000 in the palette of m.png and for #800000 in that of other.png: the number is the "
+      "class, whatever its color; write all masks with one palette");
 }
 
 TEST(Mask, MovesWithItsImage) {

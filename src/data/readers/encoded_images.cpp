@@ -1,7 +1,6 @@
 #include "data/readers/encoded_images.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -9,6 +8,7 @@
 #include <span>
 
 #include "core/digest.hpp"
+#include "core/few.hpp"
 #include "data/bytes.hpp"
 #include "data/path.hpp"
 #include "data/readers/common.hpp"
@@ -144,8 +144,9 @@ class EncodedImages : public DataSet, public KnowsIdentities {
 struct Finding {
   std::vector<ImageHeader> headers;
   std::string fault;
-  std::string content;         ///< SHA-256, if the digest includes it
-  std::string classes;         ///< that occur in its mask, a byte each, kIgnoredPixel too; empty: it was not decoded
+  std::string content;  ///< SHA-256, if the digest includes it
+  std::string classes;  ///< that occur in its mask, a byte each, kIgnoredPixel too; empty: it was not decoded
+  std::map<std::uint8_t, std::int32_t> colors = {};  ///< MaskColors of those that occur
   std::uint8_t brightest = 0;  ///< of the pixels of images with more than 8 bits, where they are decoded
 };
 
@@ -191,17 +192,20 @@ std::string fault_of_mask(const ImageCandidates& candidates, const Finding& find
                      mask.width, mask.height);
 }
 
-/// Decodes a mask; returns what occurs in it.
-std::string classes_in(std::span<const std::byte> bytes, const MaskCode& code) {
+/// Decodes a mask and notes what occurs in it.
+void look_at_mask(std::span<const std::byte> bytes, const MaskCode& code, Finding& finding) {
   Tensor decoded;
-  decode_mask(bytes, code, decoded);
+  MaskColors colors;
+  colors.fill(-1);
+  decode_mask(bytes, code, decoded, &colors);
+  for (std::size_t value = 0; value < colors.size(); ++value) {
+    if (colors[value] >= 0) finding.colors[static_cast<std::uint8_t>(value)] = colors[value];
+  }
   std::array<bool, 256> seen{};
   for (const std::uint8_t value : decoded.as<std::uint8_t>()) seen[value] = true;
-  std::string classes;
   for (std::size_t i = 0; i < seen.size(); ++i) {
-    if (seen[i]) classes += static_cast<char>(i);
+    if (seen[i]) finding.classes += static_cast<char>(i);
   }
-  return classes;
 }
 
 ImageHeader check_image(const ImageFile& image, Depth depth, Sha256& content, std::uint8_t& brightest) {
@@ -227,7 +231,7 @@ ImageHeader check_mask(const ImageCandidates& candidates, const ImageFile& mask,
   if (depth.decode || index % apart == 0) {
     std::vector<std::byte> scratch;
     const auto bytes = mask.tree->read(mask.entry, 0, mask.entry.size, scratch);
-    finding.classes = classes_in(bytes, candidates.mask_code);
+    look_at_mask(bytes, candidates.mask_code, finding);
     if (depth.content) content.add(bytes);
     header = image_header(bytes);
   } else {
@@ -265,6 +269,11 @@ std::string write_findings(const std::vector<Finding>& findings) {
     append_text(out, finding.fault);
     append_text(out, finding.content);
     append_text(out, finding.classes);
+    append(out, static_cast<std::uint64_t>(finding.colors.size()));
+    for (const auto& [value, color] : finding.colors) {
+      append(out, value);
+      append(out, color);
+    }
     append(out, finding.brightest);
     append(out, static_cast<std::uint64_t>(finding.headers.size()));
     for (const auto& [size, channels, deep, turned] : finding.headers) {
@@ -282,6 +291,10 @@ std::vector<Finding> read_findings(const std::string& note, std::size_t count) {
     finding.fault = reader.text();
     finding.content = reader.text();
     finding.classes = reader.text();
+    for (auto left = reader.value<std::uint64_t>(); left > 0; --left) {
+      const auto value = reader.value<std::uint8_t>();
+      finding.colors[value] = reader.value<std::int32_t>();
+    }
     finding.brightest = reader.value<std::uint8_t>();
     finding.headers.resize(reader.value<std::uint64_t>());
     for (auto& [size, channels, deep, turned] : finding.headers) {
@@ -395,6 +408,28 @@ std::string lone_class_text(const ImageCandidates& candidates, const std::vector
                      values[1]);
 }
 
+/// That a pixel's value has one color in one mask and another in another, as where each has a palette of its own; "" if
+/// none has.
+std::string warning_of_colors(const ImageCandidates& candidates, const std::vector<Finding>& findings) {
+  struct First {
+    std::int32_t color;
+    std::string mask;
+  };
+  std::map<std::uint8_t, First> firsts;
+  for (std::size_t i = 0; i < findings.size(); ++i) {
+    for (const auto& [value, color] : findings[i].colors) {
+      const std::string& mask = candidates.samples[i].images.at(candidates.mask).entry.name;
+      const auto& first = firsts.try_emplace(value, First{color, mask}).first->second;
+      if (first.color == color) continue;
+      return fmt::format(
+          "masks: {} stands for #{:06x} in the palette of {} and for #{:06x} in that of {}: the number is the class, "
+          "whatever its color; write all masks with one palette",
+          value, first.color, first.mask, color, mask);
+    }
+  }
+  return "";
+}
+
 /// Throws Error(data) where masks have one class only because a value is ignored, as those of 0 and 255 have; in
 /// another set than the training set, which may be small, only where these are the values by default. Warns of classes
 /// that never occur, where all masks were decoded.
@@ -417,9 +452,11 @@ void check_classes_of_masks(ImageCandidates& candidates, const std::vector<Findi
     throw Error(ExitCode::data,
                 fmt::format("{}: {}", describe(source.paths), lone_class_text(candidates, seen, trains)));
   }
+  if (auto warning = warning_of_colors(candidates, findings); !warning.empty())
+    candidates.warnings.push_back(std::move(warning));
   if (all && !absent.empty()) {
-    candidates.warnings.push_back(fmt::format("masks: no pixel is of {} of {} classes: {}", absent.size(), names.size(),
-                                              fmt::join(absent, ", ")));
+    candidates.warnings.push_back(
+        fmt::format("masks: no pixel is of {} of {} classes: {}", absent.size(), names.size(), few_of(absent, 10)));
   }
 }
 
