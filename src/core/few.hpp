@@ -19,4 +19,16 @@ namespace lockstep {
                      others == 0 ? "" : fmt::format("{} and {} more", between == ", " ? "" : ";", others));
 }
 
+/// Of two lists that differ: "a, b, found b, a"; of longer ones the first place where they do: "a, b, c and 97 more, of
+/// which number 12 is x, found y".
+[[nodiscard]] inline std::string both_of(const std::vector<std::string>& expected,
+                                         const std::vector<std::string>& found, std::size_t most = 10) {
+  if (expected.size() <= most && found.size() <= most) {
+    return fmt::format("{}, found {}", fmt::join(expected, ", "), fmt::join(found, ", "));
+  }
+  const auto [one, other] = std::mismatch(expected.begin(), expected.end(), found.begin(), found.end());
+  return fmt::format("{}, of which number {} is {}, found {}", few_of(expected), one - expected.begin() + 1,
+                     one == expected.end() ? "not there" : *one, other == found.end() ? "nothing" : *other);
+}
+
 }  // namespace lockstep

@@ -1,7 +1,6 @@
 #include "input/schema.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -197,7 +196,7 @@ std::vector<std::string> names_of(const std::vector<Column>& columns) {
 
 std::string other_columns(const std::vector<Column>& theirs, const std::vector<Column>& ours) {
   const auto names = names_of(theirs), found = names_of(ours);
-  if (names != found) return fmt::format("the columns {}, found {}", few_of(names, 10), few_of(found, 10));
+  if (names != found) return "the columns " + both_of(names, found);
   const auto kind = [](const Column& column) {
     return (column.dates                ? "dates"
             : column.categories.empty() ? "numbers"
@@ -208,6 +207,11 @@ std::string other_columns(const std::vector<Column>& theirs, const std::vector<C
     if (theirs[i].categories == ours[i].categories && theirs[i].missing == ours[i].missing &&
         theirs[i].dates == ours[i].dates) {
       continue;
+    }
+    const bool both = !theirs[i].categories.empty() && !ours[i].categories.empty();
+    if (both && theirs[i].categories != ours[i].categories) {
+      return fmt::format("in column '{}' the categories {}", names[i],
+                         both_of(theirs[i].categories, ours[i].categories));
     }
     return fmt::format("{} in column '{}', found {}", kind(theirs[i]), names[i], kind(ours[i]));
   }
@@ -228,7 +232,7 @@ std::string other_reading(const DataSetInfo& theirs, const DataSetInfo& ours) {
   if (differ(theirs.tokenizer, ours.tokenizer)) return "the same tokenizer, found another";
   const auto &known = theirs.class_names, &classes = ours.class_names;
   if (known != classes && std::is_permutation(known.begin(), known.end(), classes.begin(), classes.end())) {
-    return fmt::format("the classes {}, found {}", fmt::join(known, ", "), fmt::join(classes, ", "));
+    return "the classes " + both_of(known, classes);
   }
   return "";
 }

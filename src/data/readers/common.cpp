@@ -1,7 +1,6 @@
 #include "data/readers/common.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <sched.h>
 #include <algorithm>
@@ -78,9 +77,8 @@ std::vector<std::string> classes_in_order(const std::vector<std::string>& own, c
                             unknown.empty() ? "" : fmt::format(", the list lacks {}", unknown)));
   }
   if (options.like == nullptr) return wanted;
-  throw Error(ExitCode::data,
-              fmt::format("{}: classes: expected the order of the training set, {}, found {}; leave it out",
-                          describe(source.paths), fmt::join(names, ", "), fmt::join(wanted, ", ")));
+  throw Error(ExitCode::data, fmt::format("{}: classes: expected the order of the training set, {}; leave it out",
+                                          describe(source.paths), both_of(names, wanted)));
 }
 
 std::int64_t channels_like(const DataSetInfo* like, const std::string& name, std::int64_t own,
