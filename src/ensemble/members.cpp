@@ -11,6 +11,7 @@
 
 #include "checkpoint/saved_model.hpp"
 #include "comm/transport/work_together.hpp"
+#include "core/few.hpp"
 #include "core/whole_file.hpp"
 #include "ensemble/outcome.hpp"
 #include "ensemble/shares.hpp"
@@ -54,6 +55,16 @@ std::unique_ptr<train::LoadedModel> load(const std::string& directory, const std
   };
   return std::make_unique<train::LoadedModel>(job(false), which, registries, communicator, DataSets(),
                                               [job] { return job(true); });
+}
+
+/// The columns of a table that a model predicts numbers of.
+std::vector<std::string> targets_in(const train::LoadedModel& model) {
+  const DataSetInfo& info = model.data();
+  if (info.window.rows > 0) return info.window.targets;
+  for (const Feature& feature : info.features) {
+    if (feature.kind == Feature::Kind::tensor && !feature.classes.empty()) return feature.classes;
+  }
+  return {};
 }
 
 /// Whether what one reads as `set` serves the other, too: the same samples, read alike.
@@ -134,6 +145,9 @@ void Members::require_alike() const {
       refuse(m, fmt::format("predictions {}", to_string(one.prediction_shape())), to_string(other.prediction_shape()));
     }
     if (other.data().class_names != one.data().class_names) refuse(m, "the same classes", "others");
+    if (targets_in(other) != targets_in(one)) {
+      refuse(m, "the targets " + few_of(targets_in(one), 10), few_of(targets_in(other), 10));
+    }
     if (other.outputs()[0].offsets != one.outputs()[0].offsets) {
       refuse(m, "targets less the same numbers (those far from 0, with normalize_target)", "others");
     }

@@ -48,6 +48,17 @@ void require_same_run(const RunContext& run, std::int64_t steps, std::int64_t st
   }
 }
 
+namespace {
+
+std::string other_names(const std::string& from, const std::vector<std::string>& outputs,
+                        const std::vector<std::string>& classes) {
+  return fmt::format(
+      "job.initialize: the outputs of {} are called {}, and the classes of the data {}: they are taken in this order",
+      from, few_of(outputs), few_of(classes));
+}
+
+}  // namespace
+
 std::string require_same_reading(const Job& job, const checkpoint::Initialized& initialized,
                                  const input::PreparedData& data) {
   const InitializeOptions& from = *job.initialize;
@@ -60,7 +71,8 @@ std::string require_same_reading(const Job& job, const checkpoint::Initialized& 
                               "restore them, or name the weights that are of neither in `only`",
                               from.from, other));
     }
-    return "";
+    const auto &called = theirs.info.class_names, &own = data.schema.info.class_names;
+    return called.size() == own.size() && called != own ? other_names(from.from, called, own) : "";
   }
   const auto &outputs = initialized.outputs, &classes = data.schema.info.class_names;
   if (outputs.empty() || classes.empty() || outputs == classes) return "";
@@ -71,10 +83,7 @@ std::string require_same_reading(const Job& job, const checkpoint::Initialized& 
                             "{}, found {}; set `classes` in data.train to the order of id2label in its config.json",
                             from.from, theirs - outputs.begin(), *theirs, *ours));
   }
-  return fmt::format(
-      "job.initialize: the outputs of {} are called {}, and the classes of the data {}: they are taken in "
-      "this order",
-      from.from, few_of(outputs), few_of(classes));
+  return other_names(from.from, outputs, classes);
 }
 
 }  // namespace lockstep::train
