@@ -169,15 +169,30 @@ void require_images(const train::LoadedModel& model, const PredictOptions& optio
   }
 }
 
+/// Reads the beginning of a file, or all of it where a long preview comes first.
+bool is_turned(const std::string& path) {
+  constexpr std::uint64_t kHeadBytes = 64 << 10;
+  const data::File file(path, data::make_byte_counter());
+  for (const std::uint64_t most : {kHeadBytes, file.size()}) {
+    std::vector<std::byte> bytes(std::min(most, file.size()));
+    file.read(0, bytes);
+    try {
+      return data::image_header(bytes).turned;
+    } catch (const Error&) {
+      if (bytes.size() == file.size()) throw;
+    }
+  }
+  return false;
+}
+
 /// As indexing warns of a training set's. What cannot be read is named when it is decoded.
 std::string warning_of(const std::vector<SampleFiles>& samples) {
   std::size_t images = 0, turned = 0;
   for (const SampleFiles& files : samples) {
     for (const std::string& file : files) {
       ++images;
-      const auto bytes = read_whole_file(file);
       try {
-        if (bytes && data::image_header(std::as_bytes(std::span(*bytes))).turned) ++turned;
+        if (is_turned(file)) ++turned;
       } catch (const Error&) {
       }
     }

@@ -76,7 +76,9 @@ std::string describe(const YamlNode& node) {
     case YamlNode::Kind::scalar:
       break;
   }
-  return scalar_type(node) == ScalarType::text ? "'" + node.text + "'" : node.text;
+  constexpr std::size_t kShown = 60;
+  const std::string text = node.text.size() > kShown ? node.text.substr(0, kShown) + "..." : node.text;
+  return scalar_type(node) == ScalarType::text ? "'" + text + "'" : text;
 }
 
 }  // namespace lockstep::config

@@ -9,6 +9,7 @@
 #include <array>
 #include <filesystem>
 
+#include "core/few.hpp"
 #include "core/lower_case.hpp"
 #include "data/archive_input.hpp"
 #include "data/bytes.hpp"
@@ -79,6 +80,7 @@ bool MemoryTree::load(std::uint64_t max_bytes, const UnpackLimits& limits) {
     names.add(members.entry(), members.name(), [&] { return take_contents(members, max_bytes, budget); });
     if (held_ > max_bytes) return false;
   }
+  input.finish();
   names.hand_over(*this);
   sort();
   return true;
@@ -190,9 +192,18 @@ void FileTree::sort() {
   if (hidden_images_.empty()) return;
   std::sort(hidden_images_.begin(), hidden_images_.end());
   add_warning(
-      fmt::format("{}: {} not read, since a name that begins with a dot is hidden: {}{}", path_,
+      fmt::format("{}: {} not read, since a name that begins with a dot is hidden: {}", path_,
                   hidden_images_.size() == 1 ? "1 image is" : fmt::format("{} images are", hidden_images_.size()),
-                  hidden_images_.front(), hidden_images_.size() > 1 ? ", ..." : ""));
+                  few_of(hidden_images_)));
+}
+
+void FileTree::require_different_names() const {
+  const auto same = [](const Entry& a, const Entry& b) { return a.name == b.name; };
+  const auto twice = std::adjacent_find(files_.begin(), files_.end(), same);
+  if (twice == files_.end()) return;
+  throw Error(ExitCode::data, fmt::format("{}: expected files of different names, found two called {}, one with "
+                                          "composed letters and one with decomposed ones; rename one",
+                                          path_, twice->name));
 }
 
 std::unique_ptr<FileTree> unpack_archive(const std::string& path, const ByteCounter& counter, IndexNotes* notes,

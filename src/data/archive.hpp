@@ -65,6 +65,8 @@ class FileTree {
 
  protected:
   void sort();
+  /// Throws Error(data) for two files of one name, as where only one has composed letters.
+  void require_different_names() const;
   std::map<std::uint64_t, std::vector<Extent>> sparse_;  ///< of files that are not stored as they are, by offset
 
  private:

@@ -34,12 +34,7 @@ class Folder : public FileTree {
                   fmt::format("{}: cannot be listed: {}", path(), error.code().message()));
     }
     sort();
-    const auto same = [](const Entry& a, const Entry& b) { return a.name == b.name; };
-    const auto twice = std::adjacent_find(files().begin(), files().end(), same);
-    if (twice == files().end()) return;
-    throw Error(ExitCode::data, fmt::format("{}: expected files of different names, found two called {}, one with "
-                                            "composed letters and one with decomposed ones; rename one",
-                                            path(), twice->name));
+    require_different_names();
   }
 
   std::string look_up(Entry& entry, IndexNotes* notes) const override {

@@ -3,6 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
+#include <mutex>
+#include <utility>
 
 #include "data/archive.hpp"
 #include "lockstep/error.hpp"
@@ -19,7 +22,7 @@ class ObjectFolder final : public FileTree {
   // A file's "offset" is its version.
   void list() override {
     for (const auto& object : listed()) {
-      const std::string name = object.key.substr(location_.key.empty() ? 0 : location_.key.size() + 1);
+      const std::string name = name_in(object.key);
       if (name.ends_with('/')) continue;  // made by programs that want to see empty folders
       add_file(name, store::fingerprint_of(object.version), object.size);
       for (auto slash = name.find('/'); slash != std::string::npos; slash = name.find('/', slash + 1)) {
@@ -27,25 +30,22 @@ class ObjectFolder final : public FileTree {
       }
     }
     sort();
+    require_different_names();
   }
 
   std::string look_up(Entry& entry, IndexNotes* notes) const override {
     if (notes != nullptr) notes->made_from_folder(path());
-    if (objects_.empty()) objects_ = listed();
-    const std::string key = (location_.key.empty() ? "" : location_.key + "/") + entry.name;
-    const auto found = std::lower_bound(objects_.begin(), objects_.end(), key,
-                                        [](const auto& object, const auto& wanted) { return object.key < wanted; });
-    if (found == objects_.end() || found->key != key) {
-      return fmt::format("{}/{}: there is no such object", path(), entry.name);
-    }
-    entry.offset = store::fingerprint_of(found->version);
-    entry.size = found->size;
+    const auto& objects = by_name();
+    const auto found = objects.find(entry.name);
+    if (found == objects.end()) return fmt::format("{}/{}: there is no such object", path(), entry.name);
+    entry.offset = store::fingerprint_of(found->second.version);
+    entry.size = found->second.size;
     return "";
   }
 
   [[nodiscard]] std::span<const std::byte> read(const Entry& entry, std::uint64_t from, std::uint64_t length,
                                                 std::vector<std::byte>& scratch) const override {
-    const store::Object object(path() + "/" + entry.name, entry.size, entry.offset);
+    const store::Object object(stored(entry.name), entry.size, entry.offset);
     scratch.resize(length);
     object.read(from, scratch);
     *counter_ += length;
@@ -54,10 +54,27 @@ class ObjectFolder final : public FileTree {
 
  private:
   [[nodiscard]] std::vector<store::ObjectInfo> listed() const { return store::client().list(location_); }
+  [[nodiscard]] std::string name_in(const std::string& key) const {
+    return key.substr(location_.key.empty() ? 0 : location_.key.size() + 1);
+  }
+  /// Listed once.
+  const std::map<std::string, store::ObjectInfo>& by_name() const {
+    std::call_once(listed_once_, [this] {
+      for (auto& object : listed()) objects_.try_emplace(clean_name(name_in(object.key)), std::move(object));
+    });
+    return objects_;
+  }
+  /// The path of an object, whose letters may be decomposed where its name's are composed.
+  [[nodiscard]] std::string stored(const std::string& name) const {
+    const bool ascii = std::all_of(name.begin(), name.end(), [](char c) { return static_cast<signed char>(c) >= 0; });
+    const auto found = ascii ? objects_.end() : by_name().find(name);
+    return found == objects_.end() ? path() + "/" + name : store::Location{location_.bucket, found->second.key}.text();
+  }
 
   store::Location location_;
   ByteCounter counter_;
-  mutable std::vector<store::ObjectInfo> objects_;  ///< of look_up()
+  mutable std::once_flag listed_once_;
+  mutable std::map<std::string, store::ObjectInfo> objects_;
 };
 
 }  // namespace
