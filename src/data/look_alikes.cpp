@@ -11,10 +11,6 @@
 namespace lockstep::data {
 namespace {
 
-bool has_ascii_only(const std::string& text) {
-  return std::all_of(text.begin(), text.end(), [](char c) { return static_cast<signed char>(c) >= 0; });
-}
-
 /// What is seen of a name.
 std::string seen(const std::string& name) {
   std::string text = name, out;
@@ -29,11 +25,28 @@ std::string seen(const std::string& name) {
 
 /// A name that looks like another one; "" if there is none.
 std::string first_look_alike(const std::vector<std::string>& names) {
-  if (std::all_of(names.begin(), names.end(), has_ascii_only)) return "";
   std::map<std::string, std::size_t> count;
   for (const auto& name : names) {
     if (first_not_utf8(name) != name.size()) return "";
     if (++count[seen(name)] == 2) return seen(name);
+  }
+  return "";
+}
+
+std::string in_lower_case(const std::string& name) {
+  std::string out;
+  for (std::size_t at = 0; at < name.size();) append_lower(out, next_character(name, at));
+  return out;
+}
+
+/// "'Cat' and 'cat'"; "" if there are none. Single letters are often meant.
+std::string first_of_one_word(const std::vector<std::string>& names) {
+  std::map<std::string, std::string> words;
+  for (const auto& name : names) {
+    if (first_not_utf8(name) != name.size()) return "";
+    if (name.size() == 1) continue;
+    const auto [word, is_new] = words.try_emplace(in_lower_case(name), name);
+    if (!is_new) return fmt::format("'{}' and '{}'", word->second, name);
   }
   return "";
 }
@@ -43,11 +56,13 @@ std::string first_look_alike(const std::vector<std::string>& names) {
 std::vector<std::string> look_alikes(const DataSetInfo& info) {
   std::vector<std::string> warnings;
   const auto judge = [&](const std::vector<std::string>& names, const std::string& what) {
-    const auto name = first_look_alike(names);
-    if (name.empty()) return;
-    warnings.push_back(fmt::format(
-        "{} called '{}' look alike: they differ in spaces or characters that are not seen; write them alike", what,
-        name));
+    if (const auto name = first_look_alike(names); !name.empty()) {
+      warnings.push_back(fmt::format(
+          "{} called '{}' look alike: they differ in spaces or characters that are not seen; write them alike", what,
+          name));
+    } else if (const auto words = first_of_one_word(names); !words.empty()) {
+      warnings.push_back(fmt::format("{} differ in capitals only: {}; write them alike", what, words));
+    }
   };
   judge(info.class_names, "two classes");
   for (const auto& column : info.columns)

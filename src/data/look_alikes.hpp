@@ -9,7 +9,7 @@
 namespace lockstep::data {
 
 /// A warning for the classes and for each column, if two of their names differ only in what no reader sees: composed
-/// and decomposed letters, no-break spaces, characters without width.
+/// and decomposed letters, spaces, characters without width; or in capitals.
 [[nodiscard]] std::vector<std::string> look_alikes(const DataSetInfo& info);
 
 }  // namespace lockstep::data

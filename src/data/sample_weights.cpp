@@ -111,6 +111,11 @@ std::vector<double> by_name(const DataSetInfo& info, const ClassWeightOptions& o
 
 }  // namespace
 
+void require_weight(std::span<const float> weights, const std::string& place) {
+  if (std::any_of(weights.begin(), weights.end(), [](float weight) { return weight > 0; })) return;
+  throw Error(ExitCode::data, fmt::format("{}: expected a weight above 0 for one sample at least, found none", place));
+}
+
 bool has_weights(const DataSetInfo& info) {
   return place_of_weight(info) < info.features.size();
 }
@@ -178,6 +183,7 @@ std::unique_ptr<DataSet> with_weights_of(std::unique_ptr<DataSet> whole, const s
     throw Error(ExitCode::data, fmt::format("{}: expected {} weights, one a line for each sample of {}, found {}", path,
                                             whole->size(), whole->info().source, weights.size()));
   }
+  require_weight(weights, path);
   const std::string digest = sha256(bytes);
   return std::make_unique<Weighted>(
       std::move(whole), [weights](std::int64_t id, float /*own*/) { return weights.at(static_cast<std::size_t>(id)); },

@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,9 @@ inline constexpr const char* kSampleWeight = "sample_weight";
 [[nodiscard]] inline Feature weight_feature() {
   return {kSampleWeight, Feature::Kind::weight, {DType::f32, {}}};
 }
+
+/// Throws Error(data) if no weight is above 0: a mean over such samples is none.
+void require_weight(std::span<const float> weights, const std::string& place);
 
 [[nodiscard]] bool has_weights(const DataSetInfo& info);
 

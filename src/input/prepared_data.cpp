@@ -103,8 +103,33 @@ std::string shared_text(const DataSet& set, const DataSet& train) {
   const DataSetInfo &info = set.info(), &trained = train.info();
   const auto is_of = [&info](std::string_view format) { return info.format.starts_with(format); };
   const bool whole_files = is_of("text") || is_of("tokens") || is_of("table") || is_of("packed");
+  if (shared.empty() && info.digest == trained.digest) return "it holds what training reads: " + info.source;
   if (!shared.empty() || !whole_files || info.source != trained.source || info.format != trained.format) return shared;
   return fmt::format("it reads what training reads, too: {}", info.source);
+}
+
+/// Of a training set whose samples have a class each: that all have the same one.
+std::string lone_class(const DataSetInfo& info) {
+  const auto has_samples = [](std::int64_t count) { return count > 0; };
+  const auto& counts = info.class_counts;
+  const auto first = std::find_if(counts.begin(), counts.end(), has_samples);
+  if (first == counts.end() || std::any_of(first + 1, counts.end(), has_samples)) return "";
+  return fmt::format("all {} samples are of one class, '{}': there is nothing to tell apart, and every model is right",
+                     *first, info.class_names.at(static_cast<std::size_t>(first - counts.begin())));
+}
+
+/// Of a set that is evaluated: samples of classes that training has none of.
+std::string untrained_classes(const DataSetInfo& info, const DataSetInfo& train) {
+  std::vector<std::string> classes;
+  std::int64_t samples = 0;
+  for (std::size_t i = 0; i < std::min(info.class_counts.size(), train.class_counts.size()); ++i) {
+    if (info.class_counts[i] == 0 || train.class_counts[i] > 0) continue;
+    samples += info.class_counts[i];
+    classes.push_back(info.class_names.at(i));
+  }
+  if (classes.empty()) return "";
+  return fmt::format("{} of {}, which training has no sample of",
+                     samples == 1 ? "1 sample is" : fmt::format("{} samples are", samples), few_of(classes));
 }
 
 std::string skipped_text(const std::vector<std::string>& faults) {
@@ -226,12 +251,15 @@ std::vector<std::string> PreparedData::warnings() const {
   };
   add("train: ", train.get());
   for (const auto& warning : data::look_alikes(schema.info)) messages.push_back("train: " + warning);
+  add_shared("train: ", lone_class(train->info()));
   if (!is_cut) add("validation: ", validation.get());
   if (validation) {
     add_shared("validation: ", is_cut ? data::shared_samples(*validation, *train) : shared_text(*validation, *train));
   }
   add("test: ", test.get());
   if (test) add_shared("test: ", shared_text(*test, *train));
+  if (validation) add_shared("validation: ", untrained_classes(validation->info(), train->info()));
+  if (test) add_shared("test: ", untrained_classes(test->info(), train->info()));
   return messages;
 }
 

@@ -157,8 +157,8 @@ TEST_F(ForeignTables, MissingValuesAreThoseOfPandas) {
   for (const char* value : {"0", "no", "none", "-", "N", "Na"}) EXPECT_FALSE(data::is_missing(value)) << value;
   SourceOptions options = table("x,y\n1,a\n2,NULL\n3,b\n");
   EXPECT_EQ(refusal(options),
-            "t.csv: 1 of 3 samples is bad: t.csv:3: column 'y': expected a target, found nothing. "
-            "Repair or remove them, or say `bad_samples: skip`");
+            "t.csv: 1 of 3 samples is bad: t.csv:3: column 'y': expected a target, found 'NULL', which stands for a "
+            "missing value. Repair or remove them, or say `bad_samples: skip`");
   options.bad_samples = BadWhenIndexed::skip;
   const auto set = data::open(options);
   EXPECT_EQ(set->info().class_names, (Names{"a", "b"}));
@@ -213,7 +213,8 @@ TEST_F(ForeignTables, DatesAreDays) {
 
 TEST_F(ForeignTables, ColumnsThatTellNothingAreLeftOutWithAWord) {
   std::string text = "empty,words,x,y\n";
-  for (int i = 0; i < 1100; ++i) text += ",text " + std::to_string(i) + "," + std::to_string(i % 7) + ",1\n";
+  for (int i = 0; i < 1100; ++i)
+    text += ",text " + std::to_string(i) + "," + std::to_string(i % 7) + "," + std::to_string(i % 5) + "\n";
   SourceOptions options = table(text);
   const auto set = data::open(options);
   EXPECT_EQ(columns_of_set(*set), (Names{"x"}));
@@ -236,7 +237,8 @@ TEST_F(ForeignTables, ColumnsThatTellNothingAreLeftOutWithAWord) {
 TEST_F(ForeignTables, IdentifiersAreNoted) {
   std::string text = "id,ticket,x,y\n";
   for (int i = 0; i < 60; ++i) {
-    text += std::to_string((i * 7) % 60 + 1) + ",t" + std::to_string(i) + "," + std::to_string(i % 9) + ",1\n";
+    text += std::to_string((i * 7) % 60 + 1) + ",t" + std::to_string(i) + "," + std::to_string(i % 9) + "," +
+            std::to_string(i % 5) + "\n";
   }
   EXPECT_EQ(warnings_of(*data::open(table(text))),
             (Names{"column 'id': looks like row numbers, 60 whole numbers in a row; leave it out with `except: [id]`",

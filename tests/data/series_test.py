@@ -122,6 +122,16 @@ class Series(unittest.TestCase):
             self.assertGreater(learnt, 0.95)
             self.assertLess(known, 0.7)
 
+    def test_dates_that_go_back(self):
+        """Two series, one behind the other, and nothing said of time or series."""
+        lines = power(HOURS[:60]).splitlines(keepends=True)
+        (self.folder / "power.csv").write_text("".join(lines + lines[1:]))
+        out = self.run_it("data", "info", "table=power.csv", "target=load", "window=4").stdout
+        self.assertIn("  warning      column 'time': its dates go back at power.csv:62, and windows reach over that; if it is "
+                      "the time, name it under `time`, and what tells several series apart under `series`\n", out)
+        (self.folder / "power.csv").write_text("".join(lines))
+        self.assertNotIn("warning", self.run_it("data", "info", "table=power.csv", "target=load", "window=4").stdout)
+
     def test_what_cannot_be(self):
         def refused(table, **more):
             return self.train(job(table, **more), code=78).stderr

@@ -295,7 +295,7 @@ class Numbers(Commands):
                 ("a.json", b"\xef\xbb\xbf[\n " + line.encode() + b"]", "JSON"),
                 ("a.html", b"<!DOCTYPE html>\n", "HTML or XML"),
                 ("a.xls", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(504), "an Excel workbook (.xls)"),
-                ("a.feather", b"ARROW1\0\0", "a Feather or Arrow file"), ("book.xlsx", None, "an Excel workbook")):
+                ("a.feather", b"ARROW1\0\0", "a Feather or Arrow file"), ("a.csv.lz4", b"\4\"M\x18d", "an LZ4 file"), ("book.xlsx", None, "an Excel workbook")):
             if content is not None:
                 (self.folder / name).write_bytes(content)
             self.assertEqual(self.run_it("data", "info", f"table={name}", "target=kind", code=65).stderr,
@@ -324,13 +324,16 @@ class Numbers(Commands):
 
     def test_names_that_look_alike(self):
         told = "two {} called '{}' look alike: they differ in spaces or characters that are not seen; write them alike"
-        for one, other in (("caf\u00e9", "cafe\u0301"), ("dog", "dog\u00a0"), ("dog", "d\u200bog")):
+        for one, other in (("caf\u00e9", "cafe\u0301"), ("dog", "dog\u00a0"), ("dog", "d\u200bog"), ("a b", "a\u00a0b")):
             lines = "".join(f"{(one, other, 'x')[i % 3]},{('x', one, other)[i % 3]}\n" for i in range(30))
             (self.folder / "alike.csv").write_text("m,y\n" + lines)
             self.assertEqual(self.warnings("alike.csv"),
                              [told.format("classes", one), "column 'm': " + told.format("categories", one)])
-        (self.folder / "alike.csv").write_text("m,y\n" + "caf\u00e9,1\ncafe,2\n" * 15)
-        self.assertEqual(self.warnings("alike.csv"), [])
+        for lines, told in (("caf\u00e9,1\ncafe,2\n", []), ("A,1\na,2\n", []), ("\u00c9tat,1\n\u00e9tat,2\n", ["'\u00c9tat' and '\u00e9tat'"]),
+                            ("Yes,1\nyes,2\n", ["'Yes' and 'yes'"])):
+            (self.folder / "alike.csv").write_text("m,y\n" + lines * 15)
+            self.assertEqual(self.warnings("alike.csv"),
+                             [f"column 'm': two categories differ in capitals only: {names}; write them alike" for names in told])
 
     def test_a_header_in_the_middle(self):
         lines = "".join(f"{'pq'[i % 2]},{('no', 'yes')[i % 2]}\n" for i in range(20))
@@ -367,6 +370,120 @@ class Numbers(Commands):
         (self.folder / "points.csv").write_text("m;y\n" + lines)
         self.assertEqual(warnings("points.csv"), [])
 
+    def test_dates_without_marks(self):
+        """Which are numbers, as pandas reads them, too."""
+        def told(marks, *words, target="y"):
+            (self.folder / "days.csv").write_text("day,y\n" + "".join(f"{mark},{i % 7}\n" for i, mark in enumerate(marks)))
+            out = self.run_it("data", "info", "table=days.csv", f"target={target}", *words).stdout
+            return [line.split(maxsplit=1)[1] for line in out.splitlines() if line.startswith("  warning ")]
+        days = [f"202401{i % 28 + 1:02}" for i in range(28)]
+        numbers = "column 'day': looks like dates, such as {}, which are read as numbers"
+        remedy = "; write them as 2024-05-01, or add the column to `categorical`"
+        self.assertEqual(told(days), [numbers.format("20240101") + remedy])
+        self.assertEqual(told(f"{day}.0" for day in days), [numbers.format("20240101.0") + remedy])
+        self.assertEqual(told(f"{2000 + i}{i % 12 + 1:02}" for i in range(28)), [numbers.format("200001") + remedy])
+        self.assertEqual(told(f"{day}1230" for day in days), [numbers.format("202401011230") + remedy])
+        self.assertEqual(told([*days[:-1], "20240230"]), [])
+        self.assertEqual(told(["20240101", "20240102"] * 14), [], "two of them may be anything")
+        self.assertEqual(told(days, "categorical=day"), [
+            "column 'day': looks like an identifier, with 28 categories in 28 rows; leave it out with `except: [day]`"])
+        self.assertEqual(told(days, target="day")[0],
+                         numbers.format("20240101") + "; write days since one of them, or add the column to `categorical`")
+        self.assertEqual(told(days, "window=3", "time=day"),
+                         [numbers.format("20240101") + ", so gaps are not seen; write them as 2024-05-01"])
+
+    def test_dates_and_times_in_words(self):
+        told = ("column '{}': looks like {}, such as '{}', which are read as categories; write {}, or add the column to "
+                "`categorical`")
+        for what, remedy, one, other in (
+                ("dates", "them as 2024-05-01", "1 Jan 2024", "12 Feb 2024"),
+                ("dates", "them as 2024-05-01", "01-May-24", "02-Jun-24"),
+                ("dates", "them as 2024-05-01", "1/31/2024 10:30", "2/1/2024 9:05"),
+                ("dates", "them as 2024-05-01", "20240131T1030", "20240201T1031"),
+                ("times of the day", "hours as numbers", "09:30", "10:45:15.5")):
+            (self.folder / "words.csv").write_text("m,y\n" + "".join(f"{(one, other)[i % 2]},{i % 7}\n" for i in range(30)))
+            self.assertEqual(self.warnings("words.csv"), [told.format("m", what, one, remedy)])
+        for words in (("May", "June"), ("1 mar", "2 bar"), ("10:3", "10:4"), ("ratio 1:2", "ratio 3:4")):
+            (self.folder / "words.csv").write_text("m,y\n" + "".join(f"{words[i % 2]},{i % 7}\n" for i in range(30)))
+            self.assertEqual(self.warnings("words.csv"), [], words)
+
+    def test_numbers_that_double_does_not_hold(self):
+        lines = "".join(f"{2**53 + 1 + 2 * i},{i % 7}\n" for i in range(30))
+        (self.folder / "long.csv").write_text("m,y\n" + lines)
+        self.assertEqual(self.warnings("long.csv"), [
+            "column 'm': whole numbers such as 9007199254740993 have more digits than double holds and are rounded, so "
+            "different ones may become one; leave it out with `except: [m]`, or add it to `categorical`"])
+        (self.folder / "long.csv").write_text("m,y\n" + "".join(f"{2**60 * i},{i % 7}\n" for i in range(30)))
+        self.assertEqual(self.warnings("long.csv"), [])
+        # As pandas reads them: infinite, and 0.
+        (self.folder / "long.csv").write_text("m,y\n1,1\n2,2\n1e400,3\n1e-400,4\n")
+        self.assertIn("long.csv:4: column 'm': expected a number that fp32 can hold, found '1e400'",
+                      self.run_it("data", "info", "table=long.csv", "target=y", code=65).stderr)
+        (self.folder / "long.csv").write_text("m,y\n1,1\n2,2\n1e-400,4\n")
+        self.assertIn("  column       m: numbers, mean 1, std 0.8165\n",
+                      self.run_it("data", "info", "table=long.csv", "target=y").stdout)
+
+    def test_numbers_among_words(self):
+        lines = "".join(f"{i if i < 12 else 'none of them'},{i % 7}\n" for i in range(30))
+        (self.folder / "mixed.csv").write_text("m,y\n" + lines)
+        self.assertEqual(self.warnings("mixed.csv"), [
+            "column 'm': 12 of 30 values are numbers, and all are read as categories, for most are not, such as 'none of "
+            "them'; write what is missing as nothing, or add the column to `categorical`"])
+
+    def test_fields_without_a_name(self):
+        """R's row names are different; what quotes have cut in two is none of them."""
+        (self.folder / "r.csv").write_text("m,y\n" + "".join(f"r{i},{i % 5},{i % 7}\n" for i in range(30)))
+        self.assertEqual(self.warnings("r.csv"), [
+            "r.csv:1: a name less than rows have fields: the first field of each is taken for the row's own name, as R "
+            "writes it, and not used"])
+        for text in ("".join(f"{i % 5},{i % 3},{i % 7}\n" for i in range(30)),
+                     "".join(f"{i}, \"a,b{i % 3}\"\n" for i in range(30)), "".join(f"{i},'a,b{i % 3}'\n" for i in range(30))):
+            (self.folder / "cut.csv").write_text("m,y\n" + text)
+            self.assertIn("cut.csv:2: 3 fields; the header has 2",
+                          self.run_it("data", "info", "table=cut.csv", "target=y", code=65).stderr)
+
+    def test_a_class_that_is_called_missing(self):
+        (self.folder / "codes.csv").write_text("m,y\n" + "".join(f"{i},{('NA', 'EU')[i % 2]}\n" for i in range(4)))
+        self.assertIn("codes.csv:2: column 'y': expected a target, found 'NA', which stands for a missing value",
+                      self.run_it("data", "info", "table=codes.csv", "target=y", code=65).stderr)
+
+    def test_what_cannot_be_learnt(self):
+        def told(*words):
+            lines = self.run_it("check", "job.yaml", *words).stderr.splitlines()
+            return [line.removeprefix("warning: ") for line in lines]
+        (self.folder / "job.yaml").write_text(JOB % (3, "kind", "cross_entropy", "accuracy"))
+        rows = flowers().splitlines(keepends=True)
+        (self.folder / "flowers.csv").write_text("".join(row for row in rows if "rose" in row or "kind" in row))
+        self.assertEqual(told("model={mlp: [4]}"), [
+            "train: all 20 samples are of one class, 'rose': there is nothing to tell apart, and every model is right"])
+        (self.folder / "flowers.csv").write_text("".join(row for row in rows if "daisy" not in row) + rows[3])
+        (self.folder / "list.txt").write_text("flowers.csv:42\n")
+        self.assertEqual(told("data.validation={list: list.txt}"),
+                         ["validation: 1 sample is of daisy, which training has no sample of"])
+        (self.folder / "flowers.csv").write_text("x,y\n" + "".join(f"{i},2.5\n" for i in range(20)))
+        self.assertEqual(told("data.train.table.target=y", "loss=mean_squared_error", "metrics=mae", "model={mlp: [4]}"),
+                         ["train: column 'y': the target is 2.5 in all rows, so nothing is to be learnt"])
+
+    def test_rows_that_training_has(self):
+        """A copy of the training set under another name, and a table with copies of each row."""
+        (self.folder / "job.yaml").write_text(JOB % (3, "kind", "cross_entropy", "accuracy"))
+        rows = [f"{i * 7919 % 1000 / 10},{i * 104729 % 1000 / 10},{('rose', 'iris')[i % 2]},x\n" for i in range(60)]
+        (self.folder / "flowers.csv").write_text("petal,sepal,kind,tall\n" + "".join(rows))
+        def told(*words):
+            return self.run_it("check", "job.yaml", "model={mlp: [4]}", *words).stderr
+        for name, own in (("copy", rows), ("reverse", rows[::-1]), ("half", rows[:20] + [f"{i}.5,{i},rose,x\n" for i in range(20)])):
+            (self.folder / f"{name}.csv").write_text("petal,sepal,kind,tall\n" + "".join(own))
+            shared = 20 if name == "half" else 60
+            self.assertIn(f"warning: validation: {shared} of {len(own)} samples are in the training set, too: {name}.csv:2, ",
+                          told(f"data.validation={{table: {{path: {name}.csv, target: kind}}}}"))
+        self.assertEqual(told("data.validation={fraction: 0.25}"), "")
+        (self.folder / "flowers.csv").write_text("petal,sepal,kind,tall\n" + "".join(rows * 4))
+        self.assertIn(" of 60 samples are in the training set, too: ", told("data.validation={fraction: 0.25}"))
+        # Rows of few different values are alike by chance.
+        rows = [f"{i % 3},{i % 2},{('rose', 'iris')[i % 2]},x\n" for i in range(60)]
+        (self.folder / "flowers.csv").write_text("petal,sepal,kind,tall\n" + "".join(rows))
+        self.assertEqual(told("data.validation={fraction: 0.25}"), "")
+
     def test_predictions_far_from_0(self):
         self.write_line("x,y", [[i, 1e8 + i / 8] for i in range(60)])
         (self.folder / "job.yaml").write_text(
@@ -380,6 +497,17 @@ class Numbers(Commands):
         for shown, number in zip(people, (float(line.split(",")[1]) for line in exact)):
             self.assertNotIn("e", shown)
             self.assertAlmostEqual(float(shown), number, delta=1e-5 * abs(number - 1e8) + 1e-7)
+
+    def test_gzip_is_whole(self):
+        packed = gzip.compress((self.folder / "flowers.csv").read_bytes())
+        for bytes_, told in ((packed + packed[:4], "truncated gzip file"), (packed[:-3], "truncated gzip file"),
+                             (packed + b"more", "damaged gzip file (bytes behind its end that are no gzip)"),
+                             (packed[:-6] + bytes([packed[-6] ^ 1]) + packed[-5:], "damaged gzip file (incorrect data check)")):
+            (self.folder / "a.csv.gz").write_bytes(bytes_)
+            self.assertEqual(self.run_it("data", "info", "table=a.csv.gz", "target=tall", code=65).stderr,
+                             f"lockstep: a.csv.gz: {told}\n")
+        (self.folder / "a.csv.gz").write_bytes(packed + bytes(512))
+        self.assertIn("  samples      60\n", self.run_it("data", "info", "table=a.csv.gz", "target=tall").stdout)
 
     def test_files_that_are_packed_or_of_other_endings(self):
         text = (self.folder / "flowers.csv").read_bytes()

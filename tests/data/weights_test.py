@@ -133,7 +133,10 @@ class Weights(unittest.TestCase):
     def test_a_batch_that_does_not_count(self):
         (self.folder / "t.csv").write_text(table(w=lambda i: 0))
         (self.folder / "job.yaml").write_text(JOB % (1, "t.csv", "size", ", weight: w", "mean_squared_error", ROWS))
-        error = self.run_it("train", "job.yaml", code=65).stderr
+        self.assertEqual(self.run_it("check", "job.yaml", code=65).stderr.split("table: ")[1],
+                         "t.csv: column 'w': expected a weight above 0 for one sample at least, found none\n")
+        (self.folder / "t.csv").write_text(table(w=lambda i: int(i == 0)))
+        error = self.run_it("train", "job.yaml", "batch_size=1", "micro_batches=1", code=65).stderr
         self.assertEqual(error.splitlines()[-1],
                          "lockstep: step 1: nothing of the batch counts: all of its samples have weight 0, or all of its "
                          "targets are ignored; use a larger batch")

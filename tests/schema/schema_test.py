@@ -97,7 +97,7 @@ class InitializedFromOtherData(Folder):
             self.train({"table": {"path": "data", "target": "label", "count": 100}}, job, "fewer-" + origin)
             for path, other in (
                     ("turned", "the columns a, b, c, k, found c, b, a, k"),
-                    ("other", "the categories green, red in column 'k', found the categories azure, green")):
+                    ("other", "in column 'k' the categories green, red, found azure, green")):
                 self.assertIn(f"job.initialize: expected data as {origin} was trained with: {other}; its weights are "
                               "of those: restore them, or name the weights that are of neither in `only`",
                               self.refused(path, job))
@@ -129,6 +129,29 @@ class EnsemblesOfOtherData(Folder):
                       "tokens; use it alone",
                       self.lockstep("ensemble", "predict", "one", "two", "data", code=78))
         self.lockstep("ensemble", "soup", "one", "two", "--to", "soup.safetensors", code=78)
+
+    def test_members_predict_other_columns(self):
+        table(self.folder / "data", ROWS)
+        for run, target in (("one", "a"), ("two", "c")):
+            self.train({"table": {"path": "data", "target": target, "features": ["b"]}},
+                       {"model": {"mlp": {"hidden": [4]}}, "loss": "mean_squared_error"}, run)
+        self.assertEqual(self.lockstep("ensemble", "predict", "one", "two", "data", code=78),
+                         "lockstep: two: expected the targets a, as one has, found c; only predictions of the same can be "
+                         "combined\n")
+
+    def test_classes_of_other_names(self):
+        """Weights of a run whose outputs stand for others."""
+        table(self.folder / "data", ROWS)
+        job = {"model": {"mlp": {"hidden": [4]}}}
+        source = {"table": {"path": "data", "target": "label"}}
+        self.train(source, job, "one")
+        table(self.folder / "data", [[*row[:4], {"yes": "ja"}.get(row[4], row[4])] for row in ROWS])
+        whole = {"job": {**job, "batch_size": 8, "steps": 10, "initialize": "one", "data": {"train": source}}}
+        (self.folder / "two.yaml").write_text(json.dumps(whole))
+        done = subprocess.run([PROGRAM, "check", "two.yaml"], cwd=self.folder, env=self.environment, capture_output=True,
+                              text=True, timeout=PATIENCE, check=True)
+        self.assertEqual(done.stderr, "warning: job.initialize: the outputs of one are called no, yes, and the classes of the "
+                         "data ja, no: they are taken in this order\n")
 
     def test_predictions_of_targets_far_from_0(self):
         table(self.folder / "data", [[*row[:4], f"{1e8 + float(row[0]):.6f}"] for row in ROWS])

@@ -194,6 +194,14 @@ class NoNumbers(Folder):
         self.assertFalse((self.folder / "three/checkpoints/best").exists())
         self.assertEqual(warnings[-1], "no evaluation gave a finite accuracy, which checkpoint.best names, so there is no "
                          "best checkpoint; name another metric")
+        for settings, who in (({"early_stop": {"metric": "accuracy", "patience": 9}}, "early_stop"),
+                              ({"learning_rate": {"peak": 1.0, "schedule": {"plateau": "accuracy"}}},
+                               "the learning rate's schedule")):
+            self.train_job({**self.job, "run_directory": who, "evaluate": {"every": "5 steps"}, "data": data, **settings})
+            events = [json.loads(line) for line in (self.folder / who / "events.jsonl").read_text().splitlines()]
+            self.assertEqual([event["message"] for event in events if event["event"] == "warning"][-1],
+                             f"no evaluation gave a finite accuracy, which {who} names, so every evaluation counted as no "
+                             "improvement; name another metric")
 
     def test_text(self):
         readers.text(self.folder / "words", ROWS)

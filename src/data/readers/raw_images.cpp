@@ -6,6 +6,7 @@
 #include <functional>
 
 #include "core/digest.hpp"
+#include "core/few.hpp"
 #include "data/readers/common.hpp"
 #include "data/readers/prepare.hpp"
 #include "lockstep/error.hpp"
@@ -126,6 +127,14 @@ std::unique_ptr<DataSet> make_raw_images(RawImages images, const SourceOptions& 
                                               std::ssize(info.class_names) - 1));
     }
     ++info.class_counts[static_cast<std::size_t>(numbers(label))];
+  }
+  std::vector<std::string> unused;
+  for (std::size_t c = 0; options.like == nullptr && c < info.class_counts.size(); ++c) {
+    if (info.class_counts[c] == 0) unused.push_back(info.class_names[c]);
+  }
+  if (!unused.empty()) {
+    info.warnings.push_back(fmt::format("{} of {} classes {} no sample: {}", unused.size(), info.class_names.size(),
+                                        unused.size() == 1 ? "has" : "have", few_of(unused)));
   }
   if (images.labels.empty()) throw Error(ExitCode::data, fmt::format("{}: holds no image", images.source));
   info.content_in_digest = bytes_of(images) <= kFullDigestBytes;

@@ -23,6 +23,7 @@ RowOrder::RowOrder(const RowWindow& window, const std::vector<TableFile>& files)
   }
   const ColumnValues values = look_at_column(files, window.time, false);
   dates_ = values.are_dates();
+  compact_date_ = values.compact_date;
   if (dates_ || (values.are_numbers() && values.present() > 0)) return;
   throw Error(ExitCode::data,
               fmt::format("{}: column '{}': expected times, dates such as 2024-05-01 12:30:00 or numbers, "
@@ -84,6 +85,12 @@ void RowOrder::keep(std::size_t row) {
 }
 
 std::vector<std::string> RowOrder::warnings(const std::vector<std::string>& names) const {
+  if (!compact_date_.empty()) {
+    return {
+        fmt::format("column '{}': looks like dates, such as {}, which are read as numbers, so gaps are not seen; write "
+                    "them as 2024-05-01",
+                    window_.time, compact_date_)};
+  }
   constexpr double kLonger = 1.5;  // months differ by less
   std::vector<double> steps;
   std::copy_if(steps_.begin(), steps_.end(), std::back_inserter(steps), [](double step) { return step > 0; });

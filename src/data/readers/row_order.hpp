@@ -36,7 +36,7 @@ class RowOrder {
 
   [[nodiscard]] const std::vector<RowPlace>& places() const { return places_; }
   [[nodiscard]] bool has_times() const { return !window_.time.empty(); }
-  /// About steps of time that are much longer than most. `names`: of the rows that are kept.
+  /// About steps of time that are much longer than most, or that cannot be told. `names`: of the rows that are kept.
   [[nodiscard]] std::vector<std::string> warnings(const std::vector<std::string>& names) const;
 
  private:
@@ -48,6 +48,7 @@ class RowOrder {
   };
   const RowWindow& window_;
   bool dates_ = false;
+  std::string compact_date_;  ///< of ColumnValues
   const TableFile* file_ = nullptr;
   std::size_t series_column_ = 0, time_column_ = 0;
   std::int64_t breaks_ = 0;

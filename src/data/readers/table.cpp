@@ -10,6 +10,7 @@
 #include <limits>
 #include <map>
 #include <optional>
+#include <set>
 #include <span>
 #include <unordered_map>
 
@@ -22,6 +23,7 @@
 #include "data/readers/row_order.hpp"
 #include "data/readers/row_windows.hpp"
 #include "data/readers/table_layout.hpp"
+#include "data/sample_identities.hpp"
 #include "data/sample_weights.hpp"
 #include "data/target_offsets.hpp"
 #include "lockstep/error.hpp"
@@ -43,9 +45,26 @@ struct TableRows {
   std::vector<float> weights;        ///< [rows]; empty: none
 };
 
-class Table final : public DataSet {
+/// Whether columns have so many values that hardly two rows are alike by chance.
+bool are_told_apart(const TableRows& rows) {
+  constexpr std::size_t kLooked = 10'000;
+  constexpr double kTimes = 10;
+  const std::size_t columns = rows.info.columns.size(), looked = std::min(rows.names.size(), kLooked);
+  double combinations = 1;
+  for (std::size_t c = 0; c < columns; ++c) {
+    std::set<double> values;
+    for (std::size_t row = 0; row < looked; ++row) {
+      if (const double cell = rows.cells[row * columns + c]; !std::isnan(cell)) values.insert(cell);
+    }
+    combinations *= static_cast<double>(std::max<std::size_t>(values.size(), 1));
+  }
+  return combinations > kTimes * static_cast<double>(rows.names.size());
+}
+
+class Table final : public DataSet, public KnowsIdentities {
  public:
-  Table(TableRows rows, ByteCounter counter) : rows_(std::move(rows)), counter_(std::move(counter)) {}
+  Table(TableRows rows, ByteCounter counter)
+      : rows_(std::move(rows)), counter_(std::move(counter)), has_identities_(are_told_apart(rows_)) {}
 
   [[nodiscard]] const DataSetInfo& info() const override { return rows_.info; }
   [[nodiscard]] std::int64_t size() const override { return std::ssize(rows_.names); }
@@ -56,6 +75,20 @@ class Table final : public DataSet {
   [[nodiscard]] std::int64_t label(std::int64_t id) const override {
     const bool has_classes = !rows_.info.class_names.empty() && !rows_.labels.empty();
     return has_classes ? rows_.labels.at(static_cast<std::size_t>(id)) : -1;
+  }
+
+  void add_identities(std::int64_t id, std::vector<std::uint64_t>& out) const override {
+    if (!has_identities_) return;
+    std::string row;
+    const auto add = [&](const auto& all) {
+      const std::size_t each = all.size() / rows_.names.size();
+      const auto bytes = std::as_bytes(std::span(all).subspan(static_cast<std::size_t>(id) * each, each));
+      row.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    };
+    add(rows_.cells);
+    add(rows_.targets);
+    add(rows_.labels);
+    out.push_back(identity_of(row));
   }
 
   void read(std::int64_t id, Sample& out) const override {
@@ -104,6 +137,7 @@ class Table final : public DataSet {
 
   TableRows rows_;
   ByteCounter counter_;
+  bool has_identities_;
 };
 
 /// Names by what their spellings have in common.
@@ -157,7 +191,10 @@ class Decoder {
       for (std::size_t i = 0; i < targets.size(); ++i) {
         const std::string& value = fields[targets[i]];
         if (is_missing(value)) {
-          note(file, row, source_.target[i], "expected a target, found nothing");
+          const std::string_view text = without_spaces(value);
+          note(file, row, source_.target[i],
+               text.empty() ? "expected a target, found nothing"
+                            : fmt::format("expected a target, found '{}', which stands for a missing value", text));
         } else if (!layout_.classes[i].empty()) {
           labels.push_back(class_in(file, row, i, value));
         } else {
@@ -363,6 +400,34 @@ void round_targets(const TableLayout& layout, const DataSetInfo* like, TableRows
   rows.info.warnings.insert(rows.info.warnings.end(), warnings.begin(), warnings.end());
 }
 
+void warn_of_constant_targets(const TableLayout& layout, TableRows& rows) {
+  const auto columns = columns_of_numbers(layout);
+  for (std::size_t c = 0; c < columns.size() && rows.names.size() > 1; ++c) {
+    bool differs = false;
+    for (std::size_t at = c; at < rows.numbers.size(); at += columns.size()) {
+      differs = differs || rows.numbers[at] != rows.numbers[c];
+    }
+    if (differs) continue;
+    rows.info.warnings.push_back(fmt::format("column '{}': the target is {} in all rows, so nothing is to be learnt",
+                                             columns[c], rows.numbers[c]));
+  }
+}
+
+/// Of a time series whose rows are taken for successive, since no column of times is named.
+void warn_of_order(TableRows& rows) {
+  const auto& columns = rows.info.columns;
+  for (std::size_t c = 0; c < columns.size(); ++c) {
+    for (std::size_t at = c + columns.size(); columns[c].dates && at < rows.cells.size(); at += columns.size()) {
+      if (!(rows.cells[at] < rows.cells[at - columns.size()])) continue;
+      rows.info.warnings.push_back(
+          fmt::format("column '{}': its dates go back at {}, and windows reach over that; if it is the time, name it "
+                      "under `time`, and what tells several series apart under `series`",
+                      columns[c].name, rows.names[at / columns.size()]));
+      break;
+    }
+  }
+}
+
 std::vector<TargetRange> table_ranges(const TableLayout& layout, const TableRows& rows) {
   auto ranges = target_ranges(rows.info.features, columns_of_numbers(layout), rows.numbers,
                               [&](std::size_t row) { return rows.names[row]; });
@@ -416,6 +481,11 @@ std::unique_ptr<DataSet> open_table(const SourceOptions& source, const IndexOpti
   rows.info.skipped = decoder.faults;
   add_warnings(files, layout, decoder, samples, rows.info);
   describe_rows(layout, rows);
+  if (!rows.weights.empty()) {
+    require_weight(rows.weights, fmt::format("{}: column '{}'", rows.info.source, layout.source().weight));
+  }
+  if (options.like == nullptr) warn_of_constant_targets(layout, rows);
+  if (order && !order->has_times()) warn_of_order(rows);
   round_targets(layout, options.like, rows);
   compute_digest(layout, rows);
   if (options.targets != nullptr) *options.targets = table_ranges(layout, rows);

@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 #include <string_view>
 
+#include "core/few.hpp"
 #include "core/glob.hpp"
 #include "core/nearest.hpp"
 #include "data/parquet/parquet.hpp"
@@ -17,6 +19,7 @@
 namespace lockstep::data {
 namespace {
 
+constexpr std::size_t kListed = 20;  ///< names of columns in a message
 /// What pandas calls columns without a name, and an index that it writes to Parquet.
 constexpr std::string_view kUnnamed = "Unnamed: ", kIndexLevel = "__index_level_";
 
@@ -28,25 +31,35 @@ void check_header(const TableFile& file, bool had_unnamed) {
   if (names.empty()) fail("expected the names of the columns in the first row, found none");
   const auto is_number = [](const auto& name) { return number_in(name).has_value(); };
   if (!had_unnamed && std::all_of(names.begin(), names.end(), is_number)) {
-    fail(fmt::format("expected the names of the columns in the first row, found numbers: {}", fmt::join(names, ", ")));
+    fail(fmt::format("expected the names of the columns in the first row, found numbers: {}", few_of(names, kListed)));
   }
   for (const auto& name : names) {
     if (std::count(names.begin(), names.end(), name) > 1) fail(fmt::format("the column '{}' is there twice", name));
   }
 }
 
-/// R's write.table has a name less than columns: the first ones are the rows' own.
+/// Begins or ends with a quote: a part of a text that was cut at a comma, as of 'a, b'.
+bool is_half_quoted(std::string_view field) {
+  field = without_spaces(field);
+  const auto is_quote = [](char c) { return c == '"' || c == '\''; };
+  return !field.empty() && is_quote(field.front()) != is_quote(field.back());
+}
+
+/// R's write.table has a name less than columns: the first ones are the rows' own, and different.
 bool has_row_names(const TableFile& file) {
   const std::size_t columns = file.header.fields.size();
-  const auto is_longer = [columns](const CsvRow& row) { return row.fields.size() == columns + 1; };
-  const auto ends = [](const CsvRow& row) { return row.fields.back().empty(); };
-  return std::all_of(file.rows.begin(), file.rows.end(), is_longer) &&
-         !std::all_of(file.rows.begin(), file.rows.end(), ends);
+  bool all_end = true;
+  std::set<std::string_view> names;
+  for (const CsvRow& row : file.rows) {
+    if (row.fields.size() != columns + 1 || !names.insert(row.fields.front()).second) return false;
+    if (std::any_of(row.fields.begin(), row.fields.end(), is_half_quoted)) return false;
+    all_end = all_end && row.fields.back().empty();
+  }
+  return !all_end;
 }
 
 /// Makes all rows as long as the header.
 void complete_rows(TableFile& file) {
-  if (has_row_names(file)) file.header.fields.insert(file.header.fields.begin(), "");
   const std::size_t columns = file.header.fields.size();
   std::size_t short_rows = 0;
   std::string first;
@@ -77,13 +90,20 @@ void erase_at(std::vector<T>& list, const std::vector<bool>& erased) {
   list.resize(to);
 }
 
-/// Returns whether there are any.
-bool leave_out_unnamed(TableFile& file) {
+/// Returns whether there are any. `row_names`: the header has none for them.
+bool leave_out_unnamed(TableFile& file, bool row_names) {
   std::vector<bool> unnamed;
   for (auto& name : file.header.fields) {
     name = without_spaces(name);
     unnamed.push_back(name.empty());
     if (!name.empty()) continue;
+    if (row_names && unnamed.size() == 1) {
+      file.warnings.push_back(
+          fmt::format("{}: a name less than rows have fields: the first field of each is taken for the row's own name, "
+                      "as R writes it, and not used",
+                      file.header_place()));
+      continue;
+    }
     file.warnings.push_back(fmt::format("{}: column {} has no name{}: it is not used", file.header_place(),
                                         unnamed.size(),
                                         unnamed.size() == 1 ? ", like the row names of pandas and R" : ""));
@@ -222,9 +242,11 @@ TableFile parse_table(std::string bytes, const std::string& path, const std::str
   }
   file.header = std::move(file.rows.front());
   file.rows.erase(file.rows.begin());
+  const bool row_names = has_row_names(file);
+  if (row_names) file.header.fields.insert(file.header.fields.begin(), "");
   complete_rows(file);
   file.types.resize(file.header.fields.size());
-  check_header(file, leave_out_unnamed(file));
+  check_header(file, leave_out_unnamed(file, row_names));
   if (file.rows.empty())
     throw Error(ExitCode::data, fmt::format("{}: expected rows behind the header, found none", path));
   require_utf8_values(file, raw);
@@ -240,7 +262,7 @@ std::size_t column_called(const TableFile& file, const std::string& name) {
   const auto found = std::find(names.begin(), names.end(), without_spaces(name));
   if (found == names.end()) {
     throw Error(ExitCode::data, fmt::format("{}: expected a column '{}', found {}{}", file.header_place(), name,
-                                            fmt::join(names, ", "), did_you_mean(name, names)));
+                                            few_of(names, kListed), did_you_mean(name, names)));
   }
   return static_cast<std::size_t>(found - names.begin());
 }
@@ -271,7 +293,7 @@ std::vector<std::string> columns_like(const TableFile& file, const std::vector<s
     if (found.size() == before) {
       throw Error(ExitCode::data,
                   fmt::format("{}: expected columns that '{}' matches{}{}, found {}", file.header_place(), word,
-                              except.empty() ? "" : ", beside ", fmt::join(except, " and "), fmt::join(header, ", ")));
+                              except.empty() ? "" : ", beside ", fmt::join(except, " and "), few_of(header, kListed)));
     }
   }
   return found;
@@ -319,6 +341,25 @@ class RowCount {
   std::vector<double> numbers_;
 };
 
+/// Whether all numbers are dates without marks, three different ones or more.
+class CompactDates {
+ public:
+  void add(double number, const std::string& text) {
+    are_dates_ = are_dates_ && reads_as_date(number);
+    if (!are_dates_) return;
+    if (first_.empty()) first_ = text;
+    if (different_.size() < kFewest) different_.insert(number);
+  }
+  /// One of them.
+  [[nodiscard]] std::string found() const { return are_dates_ && different_.size() == kFewest ? first_ : ""; }
+
+ private:
+  static constexpr std::size_t kFewest = 3;
+  bool are_dates_ = true;
+  std::string first_;
+  std::set<double> different_;
+};
+
 }  // namespace
 
 ColumnValues look_at_column(const std::vector<TableFile>& files, const std::string& name, bool categorical) {
@@ -328,18 +369,23 @@ ColumnValues look_at_column(const std::vector<TableFile>& files, const std::stri
   }
   std::size_t booleans = 0, commas = 0;
   RowCount row_count;
+  CompactDates compact_dates;
   values.missing = for_present(files, name, [&](const std::string& value) {
     if (const auto number = number_in(value)) {
       ++values.numbers;
       row_count.add(*number);
+      compact_dates.add(*number, value);
+      if (values.rounded.empty() && loses_digits(value)) values.rounded = value;
       return;
     }
+    if (values.other.empty()) values.other = value;
     ++(days_in(value) ? values.dates : values.texts);
     booleans += boolean_in(value) ? 1 : 0;
     if (has_decimal_comma(value) && commas++ == 0) values.decimal_comma = value;
   });
   values.are_booleans = booleans > 0 && booleans == values.present();
   if (commas == 0 || commas < values.texts) values.decimal_comma.clear();
+  if (values.are_numbers()) values.compact_date = compact_dates.found();
   values.count_rows = values.missing == 0 && values.texts + values.dates == 0 && row_count.counts();
   if (values.are_numbers() && !categorical) return values;
   Spellings spellings;

@@ -17,6 +17,8 @@ namespace {
 constexpr std::size_t kMostCategories = 1000;
 /// A column of at least so many categories of which most stand in one row only looks like an identifier.
 constexpr std::size_t kFewestIdentifiers = 20;
+/// So many numbers among other texts are hardly names.
+constexpr std::size_t kFewestMixed = 10;
 
 bool is_among(const std::vector<std::string>& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
@@ -51,8 +53,7 @@ TableLayout::TableLayout(const std::vector<TableFile>& files, const SourceOption
     take(*like);
   } else {
     for (const auto& name : feature_names()) add_column(name);
-    if (columns.empty())
-      fail("expected columns to predict from, found none with values; see the warnings of data info");
+    if (columns.empty()) fail("expected columns to predict from, found none with values" + first_fault());
     choose_target(options);
   }
 }
@@ -65,6 +66,16 @@ std::int64_t TableLayout::elements() const {
 
 void TableLayout::fail(const std::string& what) const {
   throw Error(ExitCode::data, fmt::format("{}: {}", describe(source_.paths), what));
+}
+
+/// "; a.csv:2: 4 fields; the header has 3"; "": there is none.
+std::string TableLayout::first_fault() const {
+  for (const TableFile& file : files_) {
+    for (const CsvRow& row : file.rows) {
+      if (!row.fault.empty()) return fmt::format("; {}:{}: {}", file.path, row.line, row.fault);
+    }
+  }
+  return "";
 }
 
 bool TableLayout::is_target(const std::string& name) const {
@@ -174,13 +185,19 @@ void TableLayout::warn_of_looks(const std::string& name, const ColumnValues& val
   const std::string type = values.typed_as_texts ? typed_otherwise(values.categories) : "";
   const std::string looks = categorical ? "" : !type.empty() ? type : written_otherwise(values.categories);
   if (!looks.empty()) {
-    const std::string remedy = !type.empty()      ? fmt::format("them as {} and not as texts", type)
-                               : looks == "dates" ? "them as 2024-05-01"
-                                                  : "the numbers alone";
+    const std::string remedy = !type.empty()                 ? fmt::format("them as {} and not as texts", type)
+                               : looks == "dates"            ? "them as 2024-05-01"
+                               : looks == "times of the day" ? "hours as numbers"
+                                                             : "the numbers alone";
     warnings.push_back(
         fmt::format("column '{}': looks like {}, such as '{}', which are read as categories; write {}, or add the "
                     "column to `categorical`",
                     name, looks, values.categories.front(), remedy));
+  } else if (!categorical && !values.compact_date.empty()) {
+    warnings.push_back(fmt::format(
+        "column '{}': looks like dates, such as {}, which are read as numbers; write them as 2024-05-01, or "
+        "add the column to `categorical`",
+        name, values.compact_date));
   } else if (values.count_rows) {
     warnings.push_back(
         fmt::format("column '{}': looks like row numbers, {} whole numbers in a row; leave it out with "
@@ -216,6 +233,18 @@ void TableLayout::add_column(const std::string& name) {
   }
   Column column{name, {}, values.missing > 0};
   const bool numbers = !categorical && values.are_numbers();
+  if (numbers && !values.rounded.empty()) {
+    warnings.push_back(
+        fmt::format("column '{}': whole numbers such as {} have more digits than double holds and are rounded, so "
+                    "different ones may become one; leave it out with `except: [{}]`, or add it to `categorical`",
+                    name, values.rounded, name));
+  }
+  if (!numbers && !column.dates && !categorical && !values.typed_as_texts && values.numbers >= kFewestMixed) {
+    warnings.push_back(fmt::format(
+        "column '{}': {} of {} values are numbers, and all are read as categories, for most are not, such as "
+        "'{}'; write what is missing as nothing, or add the column to `categorical`",
+        name, values.numbers, values.present(), values.other));
+  }
   column.dates = !categorical && values.are_dates();
   if (!categorical) require_points(name, values);
   if (!column.dates) warn_of_looks(name, values, categorical);
@@ -228,7 +257,14 @@ void TableLayout::choose_target(const IndexOptions& options) {
     const bool categorical = is_categorical(name);
     ColumnValues values = look_at_column(files_, name, categorical);
     auto& of_target = classes.emplace_back();
-    if (values.are_numbers() && !categorical) continue;
+    if (values.are_numbers() && !categorical) {
+      if (values.compact_date.empty()) continue;
+      warnings.push_back(
+          fmt::format("column '{}': looks like dates, such as {}, which are read as numbers; write days since one of "
+                      "them, or add the column to `categorical`",
+                      name, values.compact_date));
+      continue;
+    }
     const bool together = source_.target.size() > 1 && !apart();
     if (together && values.are_booleans) continue;  // 1 and 0
     if (values.are_dates() && !categorical) {

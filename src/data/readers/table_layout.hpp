@@ -36,6 +36,7 @@ class TableLayout {
 
  private:
   [[noreturn]] void fail(const std::string& what) const;
+  [[nodiscard]] std::string first_fault() const;
   [[nodiscard]] bool is_target(const std::string& name) const;
   [[nodiscard]] bool is_categorical(const std::string& name) const;
   [[nodiscard]] std::vector<std::string> targets(const DataSetInfo* like, const std::vector<std::string>& except) const;

@@ -1,9 +1,14 @@
 #include "data/readers/table_values.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <charconv>
 #include <chrono>
+#include <cmath>
+#include <cstdlib>
+#include <limits>
 
 #include "core/lower_case.hpp"
 
@@ -140,8 +145,68 @@ bool groups_thousands(std::string_view text) {
   return false;
 }
 
-/// 31/12/2024, 12/31/24, 31.12.2024, 2024-1-5, 2024-05.
+/// 20240131, 202401, 202401311230 or 20240131123000.
+bool is_compact_date(std::string_view text) {
+  if (!are_digits(text) || (text.size() != 6 && text.size() != 8 && text.size() != 12 && text.size() != 14))
+    return false;
+  const auto number = [&](std::size_t at, std::size_t digits) {
+    unsigned value = 0;
+    for (const char c : text.substr(std::min(at, text.size()), digits))
+      value = value * 10 + static_cast<unsigned>(c - '0');
+    return value;
+  };
+  const auto year = number(0, 4);
+  const std::chrono::year_month_day date{std::chrono::year(static_cast<int>(year)), std::chrono::month(number(4, 2)),
+                                         std::chrono::day(text.size() == 6 ? 1 : number(6, 2))};
+  return year >= 1900 && year < 2100 && date.ok() && number(8, 2) < 24 && number(10, 2) < 60 && number(12, 2) < 60;
+}
+
+/// 10:30, 10:30:15.25, 9:05 PM.
+bool is_time(std::string_view text) {
+  for (const std::string_view half : {" AM", " PM", " am", " pm"}) {
+    if (text.ends_with(half)) text.remove_suffix(half.size());
+  }
+  const auto colon = text.find(':');
+  if (colon == std::string_view::npos || colon > 2 || !are_digits(text.substr(0, colon))) return false;
+  const auto minutes = text.substr(colon + 1, 2), rest = text.substr(std::min(colon + 3, text.size()));
+  if (minutes.size() < 2 || !are_digits(minutes)) return false;
+  const bool seconds = rest.size() >= 3 && rest[0] == ':' && are_digits(rest.substr(1, 2)) &&
+                       (rest.size() == 3 || (rest[3] == '.' && are_digits(rest.substr(4))));
+  return rest.empty() || seconds;
+}
+
+/// 1 Jan 2024, Jan 1, 2024, 01-Jan-24, January 2024: the name of a month among one to three numbers.
+bool names_month(std::string_view text) {
+  constexpr std::array<std::string_view, 12> kMonths{"jan", "feb", "mar", "apr", "may", "jun",
+                                                     "jul", "aug", "sep", "oct", "nov", "dec"};
+  std::size_t months = 0, numbers = 0;
+  for (std::size_t at = 0; at < text.size();) {
+    const auto end = std::min(text.find_first_of(" -/,.", at), text.size());
+    const auto word = lower_case(std::string(text.substr(at, end - at)));
+    at = end + 1;
+    if (word.empty()) continue;
+    if (are_digits(word) && (word.size() <= 2 || word.size() == 4)) {
+      ++numbers;
+    } else if (word.size() >= 3 && word.size() <= 9 &&
+               std::find(kMonths.begin(), kMonths.end(), word.substr(0, 3)) != kMonths.end()) {
+      ++months;
+    } else {
+      return false;
+    }
+  }
+  return months == 1 && numbers >= 1 && numbers <= 3;
+}
+
+/// 31/12/2024, 12/31/24, 31.12.2024, 2024-1-5, 2024-05, 20240131, 1 Jan 2024, each with a time behind it.
 bool is_other_date(std::string_view text) {
+  const auto mark = text.find('T', 1) != std::string_view::npos ? text.find('T', 1) : text.find(' ');
+  if (mark != std::string_view::npos) {
+    const auto time = text.substr(mark + 1);
+    const bool digits = are_digits(time) && (time.size() == 4 || time.size() == 6);
+    if ((is_time(time) || (text[mark] == 'T' && digits)) && is_other_date(text.substr(0, mark))) return true;
+  }
+  if (names_month(text)) return true;
+  if (is_compact_date(text)) return true;
   const char separator = text.find('/') != std::string_view::npos   ? '/'
                          : text.find('-') != std::string_view::npos ? '-'
                                                                     : '.';
@@ -180,8 +245,20 @@ std::optional<double> number_in(std::string_view value) {
   if (text.starts_with('+')) text.remove_prefix(1);  // which from_chars does not take
   double number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (text.empty() || end != text.data() + text.size() || error != std::errc()) return std::nullopt;
-  return number;
+  if (text.empty() || end != text.data() + text.size()) return std::nullopt;
+  // Beyond the range of double from_chars gives no number; as for other programs, it is an infinite one, or 0.
+  if (error == std::errc::result_out_of_range) return std::strtod(std::string(text).c_str(), nullptr);
+  return error == std::errc() ? std::optional(number) : std::nullopt;
+}
+
+bool loses_digits(std::string_view value) {
+  constexpr std::size_t kExact = std::numeric_limits<double>::digits10;
+  auto text = without_spaces(value);
+  if (text.starts_with('+')) text.remove_prefix(1);
+  const bool negative = text.starts_with('-');
+  const auto digits = text.substr(negative ? 1 : 0);
+  return digits.size() > kExact && are_digits(digits) && digits[0] != '0' &&
+         fmt::format("{:.0f}", number_in(text).value_or(0)) != text;
 }
 
 std::optional<double> boolean_in(std::string_view value) {
@@ -200,6 +277,7 @@ bool has_decimal_comma(std::string_view value) {
 std::string written_otherwise(const std::vector<std::string>& texts) {
   if (texts.size() < 2) return "";
   if (std::all_of(texts.begin(), texts.end(), is_other_date)) return "dates";
+  if (std::all_of(texts.begin(), texts.end(), is_time)) return "times of the day";
   if (std::any_of(texts.begin(), texts.end(), groups_thousands) &&
       std::all_of(texts.begin(), texts.end(),
                   [](const std::string& text) { return groups_thousands(text) || number_in(text); })) {
@@ -220,6 +298,10 @@ std::string typed_otherwise(const std::vector<std::string>& texts) {
   const bool has_point = std::any_of(texts.begin(), texts.end(),
                                      [](const std::string& text) { return text.find('.') != std::string::npos; });
   return has_point && all(number_in) ? "numbers" : "";
+}
+
+bool reads_as_date(double number) {
+  return number >= 0 && number < 1e15 && number == std::floor(number) && is_compact_date(fmt::format("{:.0f}", number));
 }
 
 std::optional<double> days_in(std::string_view value) {

@@ -25,6 +25,9 @@ enum class ColumnType : std::int8_t { open, texts };
 /// nothing: the text is no number. Infinite ones are numbers; whoever needs finite ones says so.
 [[nodiscard]] std::optional<double> number_in(std::string_view value);
 
+/// A whole number of more digits than double holds, so that it is rounded.
+[[nodiscard]] bool loses_digits(std::string_view value);
+
 /// true and false are 1 and 0; nothing: the text is neither.
 [[nodiscard]] std::optional<double> boolean_in(std::string_view value);
 
@@ -38,6 +41,9 @@ enum class ColumnType : std::int8_t { open, texts };
 /// What texts are that their file might have as another type: "dates", or "numbers", some of them with a point; empty:
 /// neither.
 [[nodiscard]] std::string typed_otherwise(const std::vector<std::string>& texts);
+
+/// Whether a number is a date without marks: 20240131, 202401, 202401311230, 20240131123000.
+[[nodiscard]] bool reads_as_date(double number);
 
 /// Days since 1970-01-01 of a date or a date with a time in ISO 8601: 2024-05-01, 2024-05-01 12:30:00.5,
 /// 2024-05-01T12:30Z, 2024-05-01T12:30:00+02:00. A time without a zone is UTC. nothing: the text is no date.
