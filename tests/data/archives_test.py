@@ -179,6 +179,16 @@ class Archives(unittest.TestCase):
         subprocess.run(["gzip", "-k", self.folder / "a.tar"], check=True)
         self.assertEqual(self.judged("a.tar.gz"), whole)
 
+    def test_joined_tars(self):
+        for name in ("a", "b"):
+            self.write(**{f"{name}/1.png": make_data.png(8, 8, 1)})
+            with tarfile.open(self.folder / f"{name}.tar", "w") as archive:
+                archive.add(self.folder / "set" / name, arcname=name)
+        self.assertNotIn("warning", self.info("a.tar"))
+        (self.folder / "ab.tar").write_bytes((self.folder / "a.tar").read_bytes() + (self.folder / "b.tar").read_bytes())
+        self.assertIn("  warning      ab.tar: what is behind the end mark of the tar is not read; if tars were joined, unpack "
+                      "them and make one of all\n", self.info("ab.tar"))
+
     def test_gzip_is_whole(self):
         """libarchive stops at the end mark of the tar and compares no sum."""
         self.write(**{"a/1.png": make_data.png(8, 8, 1), "b/2.png": make_data.png(8, 8, 2)})

@@ -80,6 +80,24 @@ class EveryKind(Stored):
                 self.train_both(source)
                 self.train_both(source, ranks="2")
 
+    def test_letters_that_macos_decomposes(self):
+        classes = ("ko\u0308pek", "kedi")
+        make_data.folder(self.sets / "images", 16, classes)
+        (self.sets / "list.csv").write_text("image,label\n" + "".join(
+            f"images/{classes[i % 2]}/{i:04}.png,{'ab'[i % 2]}\n" for i in range(16)))
+        self.put()
+        told = [self.run_program("data", "info", f"images={path}/images").stdout for path in ("sets", "s3://data/sets")]
+        self.assertIn(" k\u00f6pek\n", told[1])
+        self.assertEqual(*(text.split("digest")[1] for text in told))
+        for source in ("images: {{path: {}/images}}", "csv: {{path: {}/list.csv}}"):
+            with self.subTest(source):
+                self.train_both(source)
+                self.train_both(source)  # the names are noted
+        make_data.folder(self.sets / "images", 16, ("k\u00f6pek", "kedi"))
+        self.put()
+        self.assertIn("s3://data/sets/images: expected files of different names, found two called k\u00f6pek/0000.png",
+                      self.run_program("data", "info", "images=s3://data/sets/images", code=65).stderr)
+
     def test_raw_images(self):
         make_data.cifar(self.sets, 48, 16)
         make_data.idx(self.sets / "idx", 32, 8)
@@ -144,7 +162,7 @@ class Requests(Stored):
         disk = shutil.disk_usage(self.folder)
         if disk.free < disk.total / 20 + (100 << 20):
             self.skipTest(f"{self.folder}: less than a twentieth of the disk is free, so that nothing is kept")
-        self.server.objects["sets/tokens.bin"] = bytes(50 * (i % 2) for i in range(5 * BLOCK))
+        self.server.objects["sets/tokens.bin"] = bytes(50 * (1 - i % 2) for i in range(5 * BLOCK))
         self.run_program("data", "info", "tokens=s3://data/sets/tokens.bin", LOCKSTEP_CACHE_LIMIT="9MiB")
         kept = sum(path.stat().st_size for path in (self.folder / "cache/objects").iterdir())
         self.assertLessEqual(kept, 9 << 20)

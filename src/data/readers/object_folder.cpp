@@ -36,7 +36,7 @@ class ObjectFolder final : public FileTree {
   std::string look_up(Entry& entry, IndexNotes* notes) const override {
     if (notes != nullptr) notes->made_from_folder(path());
     const auto& objects = by_name();
-    const auto found = objects.find(entry.name);
+    const auto found = objects.find(clean_name(entry.name));
     if (found == objects.end()) return fmt::format("{}/{}: there is no such object", path(), entry.name);
     entry.offset = store::fingerprint_of(found->second.version);
     entry.size = found->second.size;
@@ -67,7 +67,7 @@ class ObjectFolder final : public FileTree {
   /// The path of an object, whose letters may be decomposed where its name's are composed.
   [[nodiscard]] std::string stored(const std::string& name) const {
     const bool ascii = std::all_of(name.begin(), name.end(), [](char c) { return static_cast<signed char>(c) >= 0; });
-    const auto found = ascii ? objects_.end() : by_name().find(name);
+    const auto found = ascii ? objects_.end() : by_name().find(clean_name(name));
     return found == objects_.end() ? path() + "/" + name : store::Location{location_.bucket, found->second.key}.text();
   }
 

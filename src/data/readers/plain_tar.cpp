@@ -33,6 +33,11 @@ class PlainTar : public FileTree {
     if (end_ + kTarBlock > file_->size()) {
       add_warning(fmt::format("{}: a tar without its end mark; if it was cut off, files are missing", path()));
     }
+    if (goes_on()) {
+      add_warning(fmt::format("{}: what is behind the end mark of the tar is not read; if tars were joined, unpack them "
+                              "and make one of all",
+                              path()));
+    }
     names.hand_over(*this);
     sort();
   }
@@ -56,6 +61,15 @@ class PlainTar : public FileTree {
   }
 
  private:
+  /// Whether other bytes than zeros follow the last member soon.
+  [[nodiscard]] bool goes_on() const {
+    constexpr std::uint64_t kLooked = 1 << 20;
+    if (end_ >= file_->size()) return false;
+    std::vector<std::byte> rest(std::min(kLooked, file_->size() - end_));
+    file_->read(end_, rest);
+    return std::any_of(rest.begin(), rest.end(), [](std::byte byte) { return byte != std::byte{0}; });
+  }
+
   UnpackedNames::Content content_of(const ArchiveMembers& members) {
     archive_entry* const entry = members.entry();
     const auto offset = static_cast<std::uint64_t>(archive_filter_bytes(members.handle(), 0));
