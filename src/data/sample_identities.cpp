@@ -30,8 +30,9 @@ std::string shared_samples(const DataSet& set, const DataSet& train) {
     if (std::none_of(own.begin(), own.end(), is_trained)) continue;
     shared.push_back(set.name(id));
   }
-  // Some rows of a table may be alike by chance, but not half of them.
-  const bool by_chance = set.info().format == "table" && std::ssize(shared) * 2 < set.size();
+  // Some rows of a table, or short texts, may be alike by chance, but not half of them.
+  const std::string& format = set.info().format;
+  const bool by_chance = (format == "table" || format.starts_with("texts")) && std::ssize(shared) * 2 < set.size();
   if (shared.empty() || by_chance) return "";
   return fmt::format("{} of {} samples {} in the training set, too: {}", shared.size(), set.size(),
                      shared.size() == 1 ? "is" : "are", few_of(shared));

@@ -103,7 +103,8 @@ std::string shared_text(const DataSet& set, const DataSet& train) {
   const DataSetInfo &info = set.info(), &trained = train.info();
   const auto is_of = [&info](std::string_view format) { return info.format.starts_with(format); };
   const bool whole_files = is_of("text") || is_of("tokens") || is_of("table") || is_of("packed");
-  if (shared.empty() && info.digest == trained.digest) return "it holds what training reads: " + info.source;
+  if (shared.empty() && info.digest == trained.digest)
+    return "it holds the samples of the training set: " + info.source;
   if (!shared.empty() || !whole_files || info.source != trained.source || info.format != trained.format) return shared;
   return fmt::format("it reads what training reads, too: {}", info.source);
 }

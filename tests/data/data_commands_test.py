@@ -181,6 +181,23 @@ class BytesRead(Folder):
         self.assertEqual((again["index"][:14], again["bytes read"]), ("from the cache", f"{index:,}"))
 
 
+class SamplesThatTrainingHas(Folder):
+    def test_raw_images(self):
+        """Those of training in another order and under another name."""
+        make_data.idx(self.folder / "mnist", SAMPLES, 10)
+        make_data.idx(self.folder / "other", SAMPLES, 10)
+        for name, head, size in (("train-images-idx3-ubyte", 16, 16), ("train-labels-idx1-ubyte", 8, 1)):
+            whole = (self.folder / "mnist" / name).read_bytes()
+            records = [whole[at:at + size] for at in range(head, len(whole), size)]
+            (self.folder / "other" / name).write_bytes(whole[:head] + b"".join(records[::-1]))
+        job = "job: {model: {mlp: {hidden: [4]}}, batch_size: 8, epochs: 1, data: {train: {idx: mnist}, validation: {idx: %s}}}\n"
+        for path in ("other", "mnist"):
+            (self.folder / "job.yaml").write_text(job % f"{{path: {path}, part: train}}")
+            for _ in ("indexed", "noted"):
+                self.assertIn(f"warning: validation: {SAMPLES} of {SAMPLES} samples are in the training set, too: ",
+                              self.run_program("check", "job.yaml").stderr)
+
+
 class Columns(Folder):
     """What a CSV's columns are taken for."""
 

@@ -60,6 +60,23 @@ class Texts(unittest.TestCase):
         self.assertIn("warning      12 of 64 texts are longer than the context of 20 tokens, the longest has 24: their ends are "
                       "cut off\n", out)
 
+    def test_texts_that_training_has(self):
+        words = ["red", "green", "lamp", "road", "bus"]
+        rows = [f"{i} {' '.join(words[i // 5 ** k % 5] for k in range(3))},{'ab'[i % 2]}\n" for i in range(60)]
+        def told(train, validation):
+            (self.folder / "train.csv").write_text("text,label\n" + "".join(train))
+            (self.folder / "own.csv").write_text("text,label\n" + "".join(validation or []))
+            own = "{texts: own.csv}" if validation else "{fraction: 0.25}"
+            (self.folder / "job.yaml").write_text(
+                "job:\n  model: {layers: [{embedding: {vocabulary: 256, width: 2}, inputs: tokens}, {mean: {axis: 1, inputs: "
+                "[previous, length]}}, {linear: 2}]}\n  data: {train: {texts: {path: train.csv, context: 24}}, validation: "
+                f"{own}}}\n  batch_size: 8\n  epochs: 1\n")
+            return self.run_it("check", "job.yaml").stderr
+        self.assertIn("warning: validation: 60 of 60 samples are in the training set, too: own.csv:2, ", told(rows, rows[::-1]))
+        self.assertIn("warning: validation: 40 of 60 samples are in the training set, too: ", told(rows[20:], rows))
+        self.assertIn(" of 60 samples are in the training set, too: train.csv:", told(rows * 4, None))
+        self.assertEqual(told(rows[40:], rows), "", "short texts may be there twice")
+
     def test_classes_that_are_no_texts(self):
         for values, classes in (([True, False], "false true"), ([0, 1], "0 1"), ([0.0, 1.0], "0.0 1.0"),
                                 ([1, 2.0, 1.0, 2], "1 2")):

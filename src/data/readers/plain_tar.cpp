@@ -34,9 +34,10 @@ class PlainTar : public FileTree {
       add_warning(fmt::format("{}: a tar without its end mark; if it was cut off, files are missing", path()));
     }
     if (goes_on()) {
-      add_warning(fmt::format("{}: what is behind the end mark of the tar is not read; if tars were joined, unpack them "
-                              "and make one of all",
-                              path()));
+      add_warning(
+          fmt::format("{}: what is behind the end mark of the tar is not read; if tars were joined, unpack them "
+                      "and make one of all",
+                      path()));
     }
     names.hand_over(*this);
     sort();

@@ -3,20 +3,26 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 #include <functional>
+#include <string_view>
 
 #include "core/digest.hpp"
 #include "core/few.hpp"
+#include "data/bytes.hpp"
 #include "data/readers/common.hpp"
 #include "data/readers/prepare.hpp"
+#include "data/sample_identities.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::data {
 namespace {
 
-class RawImageSet : public DataSet {
+class RawImageSet : public DataSet, public KnowsIdentities {
  public:
-  RawImageSet(RawImages images, DataSetInfo info) : images_(std::move(images)), info_(std::move(info)) {
+  /// `identities`: of each image; empty: not known.
+  RawImageSet(RawImages images, DataSetInfo info, std::vector<std::uint64_t> identities)
+      : images_(std::move(images)), info_(std::move(info)), identities_(std::move(identities)) {
     std::int64_t first = 0;
     for (const auto& part : images_.parts) {
       first_.push_back(first);
@@ -30,6 +36,9 @@ class RawImageSet : public DataSet {
     return images_.labels.at(static_cast<std::size_t>(id));
   }
   [[nodiscard]] std::uint64_t bytes_read() const override { return *images_.counter; }
+  void add_identities(std::int64_t id, std::vector<std::uint64_t>& out) const override {
+    if (!identities_.empty()) out.push_back(identities_.at(static_cast<std::size_t>(id)));
+  }
 
   void read(std::int64_t id, Sample& out) const override {
     LOCKSTEP_CHECK(id >= 0 && id < size(), "the number of a sample");
@@ -53,17 +62,23 @@ class RawImageSet : public DataSet {
  private:
   RawImages images_;
   DataSetInfo info_;
+  std::vector<std::uint64_t> identities_;
   std::vector<std::int64_t> first_;  ///< id of each part's first record
 };
 
-void add_whole(const RawPart& part, Sha256& digest) {
+void add_whole(const RawPart& part, Sha256& digest, std::string& identities) {
   constexpr std::uint64_t kPiece = 1 << 20;
   std::vector<std::byte> piece;
-  const std::uint64_t length = static_cast<std::uint64_t>(part.count) * part.stride;
+  const std::uint64_t length = static_cast<std::uint64_t>(part.count) * part.stride,
+                      step = std::max<std::uint64_t>(kPiece / part.stride, 1) * part.stride;
   for (std::uint64_t done = 0; done < length; done += piece.size()) {
-    piece.resize(std::min(kPiece, length - done));
+    piece.resize(std::min(step, length - done));
     part.source->read(part.begin + done, piece);
     digest.add(piece);
+    const std::string_view records(reinterpret_cast<const char*>(piece.data()), piece.size());
+    for (std::size_t at = 0; at < records.size(); at += part.stride) {
+      append(identities, identity_of(records.substr(at + part.pixels, part.stride - part.pixels)));
+    }
   }
 }
 
@@ -82,13 +97,15 @@ std::uint64_t bytes_of(const RawImages& images) {
   return total;
 }
 
+/// And behind it, of a set that is read whole, the identities of its images.
 std::string digest_of(const RawImages& images, bool whole) {
   Sha256 digest;
   digest.add(
       fmt::format("raw images 1 {} {} {} {}\n", images.shape[0], images.shape[1], images.shape[2], images.planar));
   digest.add(std::as_bytes(std::span(images.labels)));
-  for (const auto& part : images.parts) (whole ? add_whole : add_spots)(part, digest);
-  return digest.hex();
+  std::string identities;
+  for (const auto& part : images.parts) whole ? add_whole(part, digest, identities) : add_spots(part, digest);
+  return digest.hex() + identities;
 }
 
 /// From the files' numbers of classes to the set's, by name. Files whose names are others, or that have none, have the
@@ -138,10 +155,14 @@ std::unique_ptr<DataSet> make_raw_images(RawImages images, const SourceOptions& 
   }
   if (images.labels.empty()) throw Error(ExitCode::data, fmt::format("{}: holds no image", images.source));
   info.content_in_digest = bytes_of(images) <= kFullDigestBytes;
-  info.digest =
+  const std::string found =
       noted(options.notes, "digest of " + images.files, [&] { return digest_of(images, info.content_in_digest); });
+  constexpr std::size_t kDigestLength = 64;
+  info.digest = found.substr(0, kDigestLength);
+  std::vector<std::uint64_t> identities((found.size() - info.digest.size()) / sizeof(std::uint64_t));
+  std::memcpy(identities.data(), found.data() + info.digest.size(), identities.size() * sizeof(std::uint64_t));
   for (auto& label : images.labels) label = numbers(label);
-  return std::make_unique<RawImageSet>(std::move(images), std::move(info));
+  return std::make_unique<RawImageSet>(std::move(images), std::move(info), std::move(identities));
 }
 
 }  // namespace lockstep::data

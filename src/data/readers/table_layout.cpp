@@ -252,17 +252,21 @@ void TableLayout::add_column(const std::string& name) {
   columns.push_back(std::move(column));
 }
 
+void TableLayout::warn_of_date_target(const std::string& name, const ColumnValues& values) {
+  if (values.compact_date.empty()) return;
+  warnings.push_back(
+      fmt::format("column '{}': looks like dates, such as {}, which are read as numbers; write days since one of them, "
+                  "or add the column to `categorical`",
+                  name, values.compact_date));
+}
+
 void TableLayout::choose_target(const IndexOptions& options) {
   for (const auto& name : source_.target) {
     const bool categorical = is_categorical(name);
     ColumnValues values = look_at_column(files_, name, categorical);
     auto& of_target = classes.emplace_back();
     if (values.are_numbers() && !categorical) {
-      if (values.compact_date.empty()) continue;
-      warnings.push_back(
-          fmt::format("column '{}': looks like dates, such as {}, which are read as numbers; write days since one of "
-                      "them, or add the column to `categorical`",
-                      name, values.compact_date));
+      warn_of_date_target(name, values);
       continue;
     }
     const bool together = source_.target.size() > 1 && !apart();

@@ -48,6 +48,7 @@ class TableLayout {
   [[nodiscard]] std::string reason_to_leave_out(const std::string& name, const ColumnValues& values) const;
   void require_points(const std::string& name, const ColumnValues& values) const;
   void warn_of_looks(const std::string& name, const ColumnValues& values, bool categorical);
+  void warn_of_date_target(const std::string& name, const ColumnValues& values);
   void choose_target(const IndexOptions& options);
   void take(const DataSetInfo& like);
   bool takes_targets(const DataSetInfo& like);

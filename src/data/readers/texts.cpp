@@ -21,6 +21,7 @@
 #include "data/readers/table_columns.hpp"
 #include "data/readers/table_text.hpp"
 #include "data/readers/utf8.hpp"
+#include "data/sample_identities.hpp"
 #include "data/tokenizer/tokenizer_file.hpp"
 #include "lockstep/error.hpp"
 
@@ -33,7 +34,7 @@ struct LabelledText {
   bool is_value = false;  ///< the class is the value of a row or a line, not the name of a folder
 };
 
-class Texts final : public DataSet {
+class Texts final : public DataSet, public KnowsIdentities {
  public:
   Texts(DataSetInfo info, ByteCounter counter) : info_(std::move(info)), counter_(std::move(counter)) {}
 
@@ -65,20 +66,29 @@ class Texts final : public DataSet {
   [[nodiscard]] std::string name(std::int64_t id) const override { return names_.at(static_cast<std::size_t>(id)); }
   [[nodiscard]] std::int64_t label(std::int64_t id) const override { return labels_.at(static_cast<std::size_t>(id)); }
 
+  void add_identities(std::int64_t id, std::vector<std::uint64_t>& out) const override {
+    const auto bytes = std::as_bytes(tokens_of(id));
+    out.push_back(identity_of({reinterpret_cast<const char*>(bytes.data()), bytes.size()}));
+  }
+
   void read(std::int64_t id, Sample& out) const override {
     LOCKSTEP_CHECK(id >= 0 && id < size(), "the number of a text");
-    const auto at = static_cast<std::size_t>(id);
-    const std::size_t begin = at == 0 ? 0 : ends_[at - 1], length = ends_[at] - begin;
     prepare_names(out, info_.features);
     for (std::size_t i = 0; i < out.size(); ++i) prepare(out[i].tensor, info_.features[i].spec);
+    const auto own = tokens_of(id);
     const auto tokens = out[0].tensor.as<std::int32_t>();
-    std::copy_n(tokens_.begin() + static_cast<std::ptrdiff_t>(begin), length, tokens.begin());
-    std::fill(tokens.begin() + static_cast<std::ptrdiff_t>(length), tokens.end(), 0);
-    out[1].tensor.as<std::int32_t>()[0] = static_cast<std::int32_t>(length);
-    if (out.size() > 2) set_label(out[2].tensor, labels_[at]);
+    std::copy(own.begin(), own.end(), tokens.begin());
+    std::fill(tokens.begin() + std::ssize(own), tokens.end(), 0);
+    out[1].tensor.as<std::int32_t>()[0] = static_cast<std::int32_t>(own.size());
+    if (out.size() > 2) set_label(out[2].tensor, labels_[static_cast<std::size_t>(id)]);
   }
 
  private:
+  [[nodiscard]] std::span<const std::int32_t> tokens_of(std::int64_t id) const {
+    const auto at = static_cast<std::size_t>(id);
+    const std::size_t begin = at == 0 ? 0 : ends_[at - 1];
+    return std::span(tokens_).subspan(begin, ends_[at] - begin);
+  }
   [[nodiscard]] std::int64_t context() const { return info_.features[0].spec.shape[0]; }
 
   DataSetInfo info_;
