@@ -67,6 +67,16 @@ void set_offsets(std::vector<Feature>& features, const std::vector<double>& offs
   }
 }
 
+std::vector<std::string> constant_warnings(std::span<const double> values, const std::vector<std::string>& columns) {
+  std::vector<std::string> warnings;
+  for (std::size_t column = 0; column < columns.size() && values.size() > columns.size(); ++column) {
+    if (extremes_of(values, columns.size(), column).spread() > 0) continue;
+    warnings.push_back(fmt::format("column '{}': the target is {} in all rows, so nothing is to be learnt",
+                                   columns[column], values[column]));
+  }
+  return warnings;
+}
+
 std::vector<std::string> precision_warnings(std::span<const double> values, const std::vector<std::string>& columns,
                                             const std::vector<double>& offsets) {
   constexpr double kRounding = 0x1p-24, kMatters = 0.001;

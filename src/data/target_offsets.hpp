@@ -22,6 +22,9 @@ namespace lockstep::data {
 /// Sets them, where some are not 0.
 void set_offsets(std::vector<Feature>& features, const std::vector<double>& offsets);
 
+/// What to say of columns of a training set that have one number only.
+[[nodiscard]] std::vector<std::string> constant_warnings(std::span<const double> values,
+                                                         const std::vector<std::string>& columns);
 /// What to say of columns that fp32 can hardly tell apart.
 [[nodiscard]] std::vector<std::string> precision_warnings(std::span<const double> values,
                                                           const std::vector<std::string>& columns,

@@ -229,6 +229,19 @@ class Columns(Folder):
                          "numbers; write classes as whole numbers from 0, or all of them as words; numbers to predict are named by "
                          "`target`, as in `target: label`\n")
 
+    def test_numbers_that_are_missing_or_all_the_same(self):
+        for row, told in (("a.png,", "found nothing"), ("a.png,NA", "found 'NA', which stands for a missing value")):
+            (self.folder / "a.png").write_bytes(make_data.png(8, 6, 1))
+            (self.folder / "set.csv").write_text(f"image,y\na.png,1\n{row}\n")
+            self.assertIn(f"set.csv:3: column 'y': expected a target, {told}",
+                          self.run_program("data", "info", "csv=set.csv", "target=y", code=65).stderr)
+        (self.folder / "set.csv").write_text("image,y\na.png,1.5\na.png,1.5\n")
+        self.assertEqual(self.info("csv=set.csv", "target=y")["warning"],
+                         "column 'y': the target is 1.5 in all rows, so nothing is to be learnt")
+        (self.folder / "set.csv").write_text("image,label\nb\\a.png,1\n")
+        self.assertIn("set.csv:2: b\\a.png: No such file or directory; write slashes instead of backslashes",
+                      self.run_program("data", "info", "csv=set.csv", code=65).stderr)
+
     def test_a_mask(self):
         (self.folder / "m.png").write_bytes(make_data.png(8, 6, 0, channels=1))
         classes = ", ".join("abcdefghijklm")  # the mask's pixels are 0 to 12

@@ -129,6 +129,9 @@ class Series(unittest.TestCase):
         out = self.run_it("data", "info", "table=power.csv", "target=load", "window=4").stdout
         self.assertIn("  warning      column 'time': its dates go back at power.csv:62, and windows reach over that; if it is "
                       "the time, name it under `time`, and what tells several series apart under `series`\n", out)
+        (self.folder / "times.csv").write_text("t,load\n" + "".join(f"{'nan' if i == 5 else i},{i % 7}\n" for i in range(30)))
+        self.assertIn("times.csv:7: column 't': expected a number, found 'nan'",
+                      self.run_it("data", "info", "table=times.csv", "target=load", "window=4", "time=t", code=65).stderr)
         (self.folder / "power.csv").write_text("".join(lines))
         self.assertNotIn("warning", self.run_it("data", "info", "table=power.csv", "target=load", "window=4").stdout)
 

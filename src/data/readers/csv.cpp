@@ -165,13 +165,21 @@ Columns columns_of(const CsvRow& header, const std::string& path, bool has_mask,
   return columns;
 }
 
+std::string missing_target(const std::string& column, std::string_view value) {
+  value = without_spaces(value);
+  return fmt::format("column '{}': expected a target, found {}", column,
+                     value.empty() ? "nothing" : fmt::format("'{}', which stands for a missing value", value));
+}
+
 /// Sets the numbers of a sample, or its fault.
 void take_numbers(const CsvRow& row, const CsvRow& header, const std::vector<std::size_t>& targets,
                   ImageSample& sample) {
   for (const std::size_t column : targets) {
     const auto number = number_in(row.fields[column]);
     const auto rounded = static_cast<float>(number.value_or(0));
-    if (sample.fault.empty() && (!number || !std::isfinite(rounded))) {
+    if (sample.fault.empty() && is_missing(row.fields[column])) {
+      sample.fault = missing_target(header.fields[column], row.fields[column]);
+    } else if (sample.fault.empty() && (!number || !std::isfinite(rounded))) {
       sample.fault = fmt::format("column '{}': expected a number that fp32 can hold, found '{}'", header.fields[column],
                                  row.fields[column]);
     }
@@ -188,7 +196,10 @@ std::string look_at_files(const ImageCandidates& candidates, std::size_t first, 
       const std::string fault = image.tree->look_up(entry, notes);
       append(found, entry.offset);
       append(found, entry.size);
-      append_text(found, entry.name.empty() ? "a file name is empty" : fault);
+      const bool backslashes = !fault.empty() && entry.name.find('\\') != std::string::npos;
+      append_text(found, entry.name.empty() ? "a file name is empty"
+                         : backslashes      ? fault + "; write slashes instead of backslashes"
+                                            : fault);
     }
   }
   return found;

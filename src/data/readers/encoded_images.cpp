@@ -520,7 +520,8 @@ void take_offsets(const SourceOptions& source, const DataSetInfo* like, ImageCan
                        : source.targets_centred ? target_offsets(numbers, width)
                                                 : std::vector<double>(width);
   set_offsets(info.features, offsets);
-  const auto warnings = precision_warnings(numbers, candidates.targets, offsets);
+  auto warnings = like == nullptr ? constant_warnings(numbers, candidates.targets) : std::vector<std::string>();
+  for (auto& warning : precision_warnings(numbers, candidates.targets, offsets)) warnings.push_back(std::move(warning));
   info.warnings.insert(info.warnings.end(), warnings.begin(), warnings.end());
   for (auto& sample : candidates.samples) {
     for (std::size_t i = 0; i < width; ++i) sample.numbers[i] -= offsets[i];

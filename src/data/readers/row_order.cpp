@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 #include <optional>
 
@@ -57,7 +58,7 @@ std::string RowOrder::read(std::size_t row) {
   const std::string& value = fields[time_column_];
   const auto time = dates_ ? days_in(value) : number_in(value);
   row_.time = time.value_or(0);
-  if (time) return "";
+  if (time && std::isfinite(*time)) return "";
   return fmt::format("{}: expected {}, found '{}'", file_->place(row, window_.time),
                      dates_ ? "a date such as 2024-05-01" : "a number", value);
 }

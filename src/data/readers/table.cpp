@@ -386,6 +386,9 @@ std::vector<std::string> columns_of_numbers(const TableLayout& layout) {
 void round_targets(const TableLayout& layout, const DataSetInfo* like, TableRows& rows) {
   const auto columns = columns_of_numbers(layout);
   if (columns.empty()) return;
+  const auto add = [&rows](const std::vector<std::string>& warnings) {
+    rows.info.warnings.insert(rows.info.warnings.end(), warnings.begin(), warnings.end());
+  };
   std::vector<double> offsets(columns.size());
   if (like != nullptr) {
     const std::size_t each = std::max<std::size_t>(layout.window.ahead.size(), 1);  // numbers of a column
@@ -394,23 +397,10 @@ void round_targets(const TableLayout& layout, const DataSetInfo* like, TableRows
   } else if (layout.source().targets_centred) {
     offsets = target_offsets(rows.numbers, columns.size());
   }
+  if (like == nullptr) add(constant_warnings(rows.numbers, columns));
   rows.targets = less_offsets(rows.numbers, offsets);
   set_offsets(rows.info.features, offsets);
-  const auto warnings = precision_warnings(rows.numbers, columns, offsets);
-  rows.info.warnings.insert(rows.info.warnings.end(), warnings.begin(), warnings.end());
-}
-
-void warn_of_constant_targets(const TableLayout& layout, TableRows& rows) {
-  const auto columns = columns_of_numbers(layout);
-  for (std::size_t c = 0; c < columns.size() && rows.names.size() > 1; ++c) {
-    bool differs = false;
-    for (std::size_t at = c; at < rows.numbers.size(); at += columns.size()) {
-      differs = differs || rows.numbers[at] != rows.numbers[c];
-    }
-    if (differs) continue;
-    rows.info.warnings.push_back(fmt::format("column '{}': the target is {} in all rows, so nothing is to be learnt",
-                                             columns[c], rows.numbers[c]));
-  }
+  add(precision_warnings(rows.numbers, columns, offsets));
 }
 
 /// Of a time series whose rows are taken for successive, since no column of times is named.
@@ -484,7 +474,6 @@ std::unique_ptr<DataSet> open_table(const SourceOptions& source, const IndexOpti
   if (!rows.weights.empty()) {
     require_weight(rows.weights, fmt::format("{}: column '{}'", rows.info.source, layout.source().weight));
   }
-  if (options.like == nullptr) warn_of_constant_targets(layout, rows);
   if (order && !order->has_times()) warn_of_order(rows);
   round_targets(layout, options.like, rows);
   compute_digest(layout, rows);
