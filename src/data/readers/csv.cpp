@@ -165,12 +165,6 @@ Columns columns_of(const CsvRow& header, const std::string& path, bool has_mask,
   return columns;
 }
 
-std::string missing_target(const std::string& column, std::string_view value) {
-  value = without_spaces(value);
-  return fmt::format("column '{}': expected a target, found {}", column,
-                     value.empty() ? "nothing" : fmt::format("'{}', which stands for a missing value", value));
-}
-
 /// Sets the numbers of a sample, or its fault.
 void take_numbers(const CsvRow& row, const CsvRow& header, const std::vector<std::size_t>& targets,
                   ImageSample& sample) {
@@ -178,7 +172,7 @@ void take_numbers(const CsvRow& row, const CsvRow& header, const std::vector<std
     const auto number = number_in(row.fields[column]);
     const auto rounded = static_cast<float>(number.value_or(0));
     if (sample.fault.empty() && is_missing(row.fields[column])) {
-      sample.fault = missing_target(header.fields[column], row.fields[column]);
+      sample.fault = fmt::format("column '{}': {}", header.fields[column], missing_target(row.fields[column]));
     } else if (sample.fault.empty() && (!number || !std::isfinite(rounded))) {
       sample.fault = fmt::format("column '{}': expected a number that fp32 can hold, found '{}'", header.fields[column],
                                  row.fields[column]);

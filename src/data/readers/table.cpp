@@ -186,21 +186,7 @@ class Decoder {
       cells_.clear();
       const auto& fields = file.rows[row].fields;
       for (std::size_t i = 0; i < features.size(); ++i) add_feature(file, row, i, fields[features[i]]);
-      std::vector<double> wanted;
-      std::vector<std::int32_t> labels;
-      for (std::size_t i = 0; i < targets.size(); ++i) {
-        const std::string& value = fields[targets[i]];
-        if (is_missing(value)) {
-          const std::string_view text = without_spaces(value);
-          note(file, row, source_.target[i],
-               text.empty() ? "expected a target, found nothing"
-                            : fmt::format("expected a target, found '{}', which stands for a missing value", text));
-        } else if (!layout_.classes[i].empty()) {
-          labels.push_back(class_in(file, row, i, value));
-        } else {
-          wanted.push_back(target_number(file, row, source_.target[i], value));
-        }
-      }
+      const Targets wanted = targets_in(file, row, targets);
       const float weight = has_weights ? weight_in(file, row, fields[of_weight]) : 1;
       if (!fault_.empty()) {
         faults.push_back(fault_);
@@ -209,8 +195,8 @@ class Decoder {
       if (order_ != nullptr) order_->keep(row);
       rows_.names.push_back(fmt::format("{}:{}", file.path, file.rows[row].line));
       rows_.cells.insert(rows_.cells.end(), cells_.begin(), cells_.end());
-      rows_.numbers.insert(rows_.numbers.end(), wanted.begin(), wanted.end());
-      rows_.labels.insert(rows_.labels.end(), labels.begin(), labels.end());
+      rows_.numbers.insert(rows_.numbers.end(), wanted.numbers.begin(), wanted.numbers.end());
+      rows_.labels.insert(rows_.labels.end(), wanted.labels.begin(), wanted.labels.end());
       if (has_weights) rows_.weights.push_back(weight);
     }
   }
@@ -236,6 +222,26 @@ class Decoder {
     if (!std::isfinite(static_cast<float>(*found)))
       note(file, row, column, fmt::format("expected a number that fp32 can hold, found '{}'", value));
     return *found;
+  }
+
+  struct Targets {
+    std::vector<double> numbers;
+    std::vector<std::int32_t> labels;
+  };
+
+  Targets targets_in(const TableFile& file, std::size_t row, const std::vector<std::size_t>& columns) {
+    Targets found;
+    for (std::size_t i = 0; i < columns.size(); ++i) {
+      const std::string& value = file.rows[row].fields[columns[i]];
+      if (is_missing(value)) {
+        note(file, row, source_.target[i], missing_target(value));
+      } else if (!layout_.classes[i].empty()) {
+        found.labels.push_back(class_in(file, row, i, value));
+      } else {
+        found.numbers.push_back(target_number(file, row, source_.target[i], value));
+      }
+    }
+    return found;
   }
 
   /// True and false of several targets are 1 and 0.

@@ -240,6 +240,12 @@ std::vector<std::string> missing_marks() {
   return {kMissing.begin(), kMissing.end()};
 }
 
+std::string missing_target(std::string_view value) {
+  const auto text = without_spaces(value);
+  return text.empty() ? "expected a target, found nothing"
+                      : fmt::format("expected a target, found '{}', which stands for a missing value", text);
+}
+
 std::optional<double> number_in(std::string_view value) {
   auto text = without_spaces(value);
   if (text.starts_with('+')) text.remove_prefix(1);  // which from_chars does not take

@@ -22,6 +22,9 @@ enum class ColumnType : std::int8_t { open, texts };
 /// These, without spaces.
 [[nodiscard]] std::vector<std::string> missing_marks();
 
+/// What to say of a missing value where a target is expected.
+[[nodiscard]] std::string missing_target(std::string_view value);
+
 /// nothing: the text is no number. Infinite ones are numbers; whoever needs finite ones says so.
 [[nodiscard]] std::optional<double> number_in(std::string_view value);
 
