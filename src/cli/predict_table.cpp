@@ -10,6 +10,7 @@
 #include "core/csv_line.hpp"
 #include "core/say.hpp"
 #include "data/open.hpp"
+#include "input/schema.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::cli {
@@ -91,7 +92,10 @@ void predict_table(const train::LoadedModel& model, const PredictOptions& option
                 fmt::format("predict: expected {}, found none; give them after the job", expected(source)));
   }
   const auto rows = data::open(source, {.like = &info, .readers = &model.prepared().registries->readers});
-  if (options.print) warn_of(rows->info());
+  if (options.print) {
+    warn_of(rows->info());
+    for (const auto& warning : input::far_columns(model.prepared().schema, *rows)) say("warning: {}\n", warning);
+  }
   const auto predictions = predict(*rows);
   const auto names = value_names(model, predictions.empty() ? 0 : predictions[0].values.size());
   if (options.csv && options.print) {

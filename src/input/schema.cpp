@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <functional>
 #include <nlohmann/json.hpp>
 
@@ -235,6 +236,50 @@ std::string other_reading(const DataSetInfo& theirs, const DataSetInfo& ours) {
     return "the classes " + both_of(known, classes);
   }
   return "";
+}
+
+std::vector<std::string> far_columns(const Schema& schema, const DataSet& set) {
+  constexpr std::int64_t kMostSamples = 10'000;
+  constexpr double kFar = 10;
+  const auto& columns = schema.info.columns;
+  const auto& features = set.info().features;
+  if (schema.mean.empty() || columns.empty() || features.empty() || features[0].kind != Feature::Kind::columns)
+    return {};
+  struct Count {
+    std::int64_t all = 0, far = 0;
+    double sum = 0;
+  };
+  std::vector<Count> counts(columns.size());
+  Sample sample;
+  const std::int64_t looked = std::min(set.size(), kMostSamples);
+  for (std::int64_t i = 0; i < looked; ++i) {
+    set.read(i * set.size() / looked, sample);
+    const auto values = sample[0].tensor.as<double>();
+    for (std::size_t at = 0; at + schema.mean.size() <= values.size(); at += schema.mean.size()) {
+      std::size_t element = 0;
+      for (std::size_t c = 0; c < columns.size(); ++c) {
+        const double value = values[at + element], mean = schema.mean[element], deviation = schema.stddev[element];
+        element += static_cast<std::size_t>(columns[c].elements());
+        if (!columns[c].categories.empty() || columns[c].dates || std::isnan(value)) continue;
+        ++counts[c].all;
+        counts[c].far += std::abs(value - mean) > kFar * deviation ? 1 : 0;
+        counts[c].sum += value;
+      }
+    }
+  }
+  std::vector<std::string> warnings;
+  for (std::size_t c = 0, element = 0; c < columns.size(); ++c) {
+    const auto& [all, far, sum] = counts[c];
+    if (far > 0 && far * 2 >= all) {
+      warnings.push_back(
+          fmt::format("column '{}': its mean is {:.4g}, that of the training set {:.4g} with a standard deviation of "
+                      "{:.4g}: are they "
+                      "in the same units?",
+                      columns[c].name, sum / static_cast<double>(all), schema.mean[element], schema.stddev[element]));
+    }
+    element += static_cast<std::size_t>(columns[c].elements());
+  }
+  return warnings;
 }
 
 }  // namespace lockstep::input

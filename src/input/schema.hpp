@@ -30,4 +30,8 @@ struct Schema {
 /// inputs or classes: columns, characters, the tokenizer, or the same classes in another order. Empty: in nothing.
 [[nodiscard]] std::string other_reading(const DataSetInfo& theirs, const DataSetInfo& ours);
 
+/// A warning for each column of numbers that are hardly those of the training set: half of them or more lie beyond ten
+/// of its standard deviations, as where they have other units.
+[[nodiscard]] std::vector<std::string> far_columns(const Schema& schema, const DataSet& set);
+
 }  // namespace lockstep::input

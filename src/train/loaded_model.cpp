@@ -241,6 +241,7 @@ EvaluationResult LoadedModel::evaluate(const DataSet& set, data::ReplacedSamples
   if (losses != nullptr) *losses = evaluation.losses();
   if (communicator_.rank() == 0) {
     for (auto& warning : input::warnings_of(set.info())) result.warnings.push_back(std::move(warning));
+    for (auto& warning : input::far_columns(data_.schema, set)) result.warnings.push_back(std::move(warning));
   }
   for (const auto& sample : gather_replaced(replaced, communicator_, {"evaluation", 0, options.timeout})) {
     result.warnings.push_back(sample.text());

@@ -4,6 +4,7 @@ import csv
 import json
 import os
 import pathlib
+import re
 import shutil
 import struct
 import subprocess
@@ -138,6 +139,22 @@ class EnsemblesOfOtherData(Folder):
         self.assertEqual(self.lockstep("ensemble", "predict", "one", "two", "data", code=78),
                          "lockstep: two: expected the targets a, as one has, found c; only predictions of the same can be "
                          "combined\n")
+
+    def test_other_units(self):
+        """Meters, and then millimeters."""
+        table(self.folder / "data", ROWS)
+        table(self.folder / "other", [[str(1000 * float(row[0]) + 20000), *row[1:]] for row in ROWS])
+        self.train({"table": {"path": "data", "target": "label"}}, {"model": {"mlp": {"hidden": [4]}}}, "one")
+        self.train({"table": {"path": "data", "target": "label"}}, {"model": {"mlp": {"hidden": [4]}}, "seed": 4}, "two")
+        test = ("--set", "test", "data.test.table={path: %s, target: label}")
+        for words in (("predict", "one", "%s"), ("eval", "one", *test), ("ensemble", "predict", "one", "two", "%s"),
+                      ("ensemble", "eval", "one", "two", *test)):
+            for path, told in (("data", 0), ("other", 1)):
+                done = subprocess.run([PROGRAM, *(word.replace("%s", path) for word in words)], cwd=self.folder,
+                                      env=self.environment, capture_output=True, text=True, timeout=PATIENCE, check=True)
+                self.assertEqual(len(re.findall(r"warning: column 'a': its mean is [12][\d.]*e\+04, that of the training set "
+                                                r"-?[.\d]+ with a standard deviation of [.\d]+: are they in the same "
+                                                r"units\?\n", done.stderr)), told, f"{words} {done.stderr}")
 
     def test_classes_of_other_names(self):
         """Weights of a run whose outputs stand for others."""
