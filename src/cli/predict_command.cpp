@@ -39,6 +39,14 @@ void require_files_of_default_job(const PredictArguments& arguments) {
   const auto& files = arguments.options.files;
   if (files.empty() || !std::all_of(words.begin(), words.end(), is_override)) return;
   const std::string& first = files.front();
+  for (const char* const of_model : {".onnx", ".safetensors", ".pt", ".pth"}) {
+    if (!first.ends_with(of_model)) continue;
+    throw Error(
+        ExitCode::usage,
+        fmt::format("predict: expected a run's directory or a job file first, found '{}', a file of weights; give "
+                    "it behind the job, --checkpoint FILE.safetensors",
+                    first));
+  }
   if (std::filesystem::exists(first) || config::is_pattern(first)) return;
   throw Error(ExitCode::usage,
               fmt::format("predict: '{}' does not exist; expected a run's directory, a job file (.yaml, "

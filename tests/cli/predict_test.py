@@ -119,6 +119,12 @@ class Images(Predict):
             self.assertEqual(result.stderr.count("warning: 1 of 2 images has an Exif orientation, which is not applied: they "
                                                  "are read as they are stored, as torchvision reads them\n"), 1)
 
+    def test_weights_without_a_job(self):
+        (self.folder / "model.onnx").write_bytes(b"other")
+        self.assertEqual(self.run_program("predict", "model.onnx", "photos/a.png", code=64),
+                         "lockstep: predict: expected a run's directory or a job file first, found 'model.onnx', a file of "
+                         "weights; give it behind the job, --checkpoint FILE.safetensors\n")
+
     def test_images_of_another_size_are_prepared_as_the_job_does(self):
         for i in range(8):
             path = self.folder / "plain" / "ab"[i % 2] / f"{i}.png"
