@@ -10,7 +10,7 @@
 namespace lockstep::launch {
 namespace {
 
-constexpr std::chrono::seconds kFirstWait{1}, kLongestWait{10};
+constexpr std::chrono::seconds kFirstPause{1}, kLongestPause{10};
 
 bool resolves(const std::string& name) {
   addrinfo hints{};
@@ -43,7 +43,7 @@ bool PodNames::runs(const std::string& name) {
 }
 
 void PodNames::look_up(const std::shared_ptr<Shared>& shared) {
-  auto wait = kFirstWait;
+  auto wait = kFirstPause;
   std::unique_lock lock(shared->mutex);
   while (!shared->done) {
     shared->is_new = false;
@@ -61,7 +61,7 @@ void PodNames::look_up(const std::shared_ptr<Shared>& shared) {
       }
       if (shared->done) return;
     }
-    wait = changed ? kFirstWait : std::min(2 * wait, kLongestWait);
+    wait = changed ? kFirstPause : std::min(2 * wait, kLongestPause);
     shared->news.wait_for(lock, wait, [&] { return shared->done || shared->is_new; });
   }
 }
