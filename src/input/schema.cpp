@@ -251,10 +251,17 @@ std::vector<std::string> far_columns(const Schema& schema, const DataSet& set) {
   };
   std::vector<Count> counts(columns.size());
   Sample sample;
+  std::vector<double> values;
   const std::int64_t looked = std::min(set.size(), kMostSamples);
   for (std::int64_t i = 0; i < looked; ++i) {
     set.read(i * set.size() / looked, sample);
-    const auto values = sample[0].tensor.as<double>();
+    if (sample[0].tensor.dtype() == DType::f64) {
+      const auto read = sample[0].tensor.as<double>();
+      values.assign(read.begin(), read.end());
+    } else if (sample[0].tensor.dtype() == DType::f32) {  // of a plugin's reader
+      const auto read = sample[0].tensor.as<float>();
+      values.assign(read.begin(), read.end());
+    }
     for (std::size_t at = 0; at + schema.mean.size() <= values.size(); at += schema.mean.size()) {
       std::size_t element = 0;
       for (std::size_t c = 0; c < columns.size(); ++c) {

@@ -27,9 +27,14 @@ using DescribeDnnlLayer = std::function<device::DnnlDirections(const dnnl::engin
 /// Whether oneDNN should compute these products natively in bfloat16: they are bfloat16, and `isa` can multiply it.
 [[nodiscard]] bool multiplies_natively(const KernelRequest& request, dnnl::cpu_isa isa);
 
+/// Makes the same layer in float32, without oneDNN.
+using MakeExactLayer = std::function<std::unique_ptr<Kernel>(const KernelRequest&)>;
+
 /// `request`: in float32, or one that multiplies_natively(). Returns null if oneDNN's code for bfloat16 is no faster
-/// than float32's. For an empty batch, gradients are 0.
+/// than float32's, or wrong in a trial, which is held against `make_exact`, or if that is empty against oneDNN's layer
+/// in float32. For an empty batch, gradients are 0.
 [[nodiscard]] std::unique_ptr<Kernel> make_dnnl_layer(const KernelRequest& request, const DnnlLayerShape& shape,
-                                                      const DescribeDnnlLayer& describe);
+                                                      const DescribeDnnlLayer& describe,
+                                                      const MakeExactLayer& make_exact = {});
 
 }  // namespace lockstep::ops

@@ -80,9 +80,12 @@ std::unique_ptr<Kernel> make_linear_native(const KernelRequest& request) {
                              .destination = {s.rows, s.out},
                              .activations = Layout::ab,
                              .plain_weight = Layout::ab};
-  return make_dnnl_layer(request, shape, [&](const dnnl::engine& engine, const device::DnnlTensors& tensors) {
-    return describe(engine, device::InnerProductSpec{tensors, request.mode == Mode::training});
-  });
+  return make_dnnl_layer(
+      request, shape,
+      [&](const dnnl::engine& engine, const device::DnnlTensors& tensors) {
+        return describe(engine, device::InnerProductSpec{tensors, request.mode == Mode::training});
+      },
+      [&](const KernelRequest& exact) { return std::make_unique<LinearCpu>(s, exact); });
 }
 
 }  // namespace
