@@ -145,7 +145,7 @@ job:
         path.write_text(json.dumps(json.loads(path.read_text()) | {"id2label": dict(enumerate(names))}))
 
     def test_weights_whose_outputs_have_another_order(self):
-        (self.folder / "texts.csv").write_text("text,label\n" + "rain,wet\nsun,dry\n" * 20)
+        (self.folder / "texts.csv").write_text("text,label\n" + "".join(f"rain {i},wet\nsun {i},dry\n" for i in range(20)))
         job = {"name": "first", "model": {"bert": {"layers": 1, "heads": 2, "width": 8, "types": 2}}, "steps": 20,
                "batch_size": 8, "optimizer": "adam", "learning_rate": 0.01, "metrics": ["accuracy"],
                "data": {"train": {"texts": {"path": "texts.csv", "context": 8}}, "validation": {"fraction": 0.2}}}
