@@ -234,6 +234,9 @@ def draw_job(seed, on_gpus=False):
     text |= {"precision": precision, "checkpoint": {"every": "1000 steps"}}
     if on_gpus:
         text["device"] = "cuda"
+    more = Draw(f"steps {seed}")
+    if not on_gpus and more.chance(0.15):
+        text["steps"] = more.integer(50, 100)
     return Job(text, cuts, blocks)
 
 

@@ -79,6 +79,8 @@ class Fuzz:
             self.environment.pop("CUDA_VISIBLE_DEVICES", None)
 
     def run(self, words, hosts, slow=None, stop=None):
+        # New memory has other contents than on one rank: what is read before it is written makes a difference.
+        self.environment["MALLOC_PERTURB_"] = str(17 * len(hosts) % 256)
         words = ["job.yaml", *words, "run_directory=run", *(["--stop-at", str(stop)] if stop else [])]
         run = train(words, hosts, self.folder, slow, self.options.limit, self.environment)
         if run.code is None:
