@@ -4,19 +4,17 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cmath>
-#include <cstring>
 #include <map>
 #include <mutex>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "core/low_precision.hpp"
 #include "core/round_up.hpp"
 #include "device/cpu/cpu_info.hpp"
 #include "device/cpu/dnnl_call.hpp"
 #include "device/layer_algorithms.hpp"
+#include "ops/layer_trial.hpp"
 
 namespace lockstep::ops {
 
@@ -319,84 +317,9 @@ std::optional<DnnlDirections> describe_native(const DnnlContext& context, const 
   }
 }
 
-/// -1 or 1: their sums are exact in any order.
-float coin(std::uint64_t& state) {
-  state = state * 6364136223846793005U + 1442695040888963407U;
-  return (state >> 63) != 0 ? 1.0F : -1.0F;
-}
-
-/// Memory of one tensor of a trial; whatever the layer leaves unwritten is NaN.
-class TrialTensor {
- public:
-  explicit TrialTensor(const TensorSpec& spec) : spec_(spec), bytes_(std::max<std::size_t>(spec.bytes(), 1)) {
-    std::fill_n(bytes_.data(), bytes_.size(), std::byte{0xff});
-  }
-  TrialTensor(const TensorSpec& spec, std::uint64_t seed) : TrialTensor(spec) {
-    std::vector<float> values(static_cast<std::size_t>(spec.elements()));
-    for (float& value : values) value = coin(seed);
-    put(values);
-  }
-  [[nodiscard]] void* data() { return bytes_.data(); }
-  /// Whether all of `exact` was written, and this has its bits, rounded to its type.
-  [[nodiscard]] bool equals(TrialTensor& exact) {
-    const auto* const values = static_cast<const float*>(exact.data());
-    if (std::any_of(values, values + spec_.elements(), [](float value) { return std::isnan(value); })) return false;
-    TrialTensor rounded(spec_);
-    rounded.put({values, values + spec_.elements()});
-    return std::memcmp(data(), rounded.data(), spec_.bytes()) == 0;
-  }
-
- private:
-  void put(const std::vector<float>& values) {
-    if (spec_.dtype == DType::f32) {
-      std::copy(values.begin(), values.end(), static_cast<float*>(data()));
-    } else {
-      downcast(spec_.dtype, values.data(), static_cast<std::uint16_t*>(data()), spec_.elements());
-    }
-  }
-  TensorSpec spec_;
-  AlignedBytes bytes_;
-};
-
-/// What a layer computes of a trial's tensors: y, dx, and the gradients of the parameters.
-std::vector<TrialTensor> trial(Kernel& layer, const KernelRequest& request) {
-  TrialTensor x(request.inputs[0], 1), dy(request.outputs[0], 2);
-  TrialTensor workspace({DType::f32, {static_cast<std::int64_t>(layer.workspace_bytes() / sizeof(float)) + 1}});
-  std::vector<TrialTensor> parameters, results;
-  results.emplace_back(request.outputs[0]);
-  results.emplace_back(request.inputs[0]);
-  std::vector<const void*> weights;
-  std::vector<float*> gradients;
-  results.reserve(2 + request.parameters.size());
-  parameters.reserve(request.parameters.size());
-  for (const TensorSpec& spec : request.parameters) {
-    weights.push_back(parameters.emplace_back(spec, 3 + parameters.size()).data());
-    gradients.push_back(static_cast<float*>(results.emplace_back(TensorSpec{DType::f32, spec.shape}).data()));
-  }
-  const StepContext step{};
-  const void* const in = x.data();
-  void* const out = results[0].data();
-  layer.forward(
-      {.inputs = {&in, 1}, .parameters = weights, .outputs = {&out, 1}, .workspace = workspace.data(), .step = &step});
-  if (request.mode != Mode::training) {
-    results.erase(results.begin() + 1, results.end());
-    return results;
-  }
-  const void* const out_gradient = dy.data();
-  void* const in_gradient = results[1].data();
-  layer.backward({.inputs = {&in, 1},
-                  .parameters = weights,
-                  .output_gradients = {&out_gradient, 1},
-                  .input_gradients = {&in_gradient, 1},
-                  .parameter_gradients = gradients,
-                  .workspace = workspace.data(),
-                  .step = &step});
-  return results;
-}
-
-/// Whether the layer computes what `exact` does, or without it oneDNN's own layer in float32. oneDNN 2.6 leaves most of
-/// a weight's gradient unwritten for some sizes (of 67 outputs and 8,624 inputs, it unpacks 19), so nothing is believed
-/// that was not tried.
+/// Whether the layer computes what `make_exact`'s does, or without it oneDNN's own layer in float32. oneDNN 2.6 leaves
+/// most of a weight's gradient unwritten for some sizes (of 67 outputs and 8,624 inputs, it unpacks 19), so nothing is
+/// believed that was not tried.
 bool computes_right(Kernel& native, const KernelRequest& request, const DnnlLayerShape& shape,
                     const DescribeDnnlLayer& describe, const MakeExactLayer& make_exact) {
   KernelRequest exact = request;
@@ -404,19 +327,11 @@ bool computes_right(Kernel& native, const KernelRequest& request, const DnnlLaye
   for (auto* const list : {&exact.inputs, &exact.outputs, &exact.parameters}) {
     for (TensorSpec& spec : *list) spec.dtype = DType::f32;
   }
-  std::unique_ptr<Kernel> layer;
-  if (make_exact) {
-    layer = make_exact(exact);
-  } else {
-    const DnnlContext context;
-    const DnnlTensors tensors = tensors_of(exact, shape);
-    layer = std::make_unique<DnnlLayer>(exact, shape, context, tensors, describe(context.engine, tensors));
-  }
-  std::vector<TrialTensor> expected = trial(*layer, exact), found = trial(native, request);
-  for (std::size_t i = 0; i < found.size(); ++i) {
-    if (!found[i].equals(expected[i])) return false;
-  }
-  return true;
+  if (make_exact) return agrees({native, request}, {*make_exact(exact), exact});
+  const DnnlContext context;
+  const DnnlTensors tensors = tensors_of(exact, shape);
+  DnnlLayer layer(exact, shape, context, tensors, describe(context.engine, tensors));
+  return agrees({native, request}, {layer, exact});
 }
 
 /// The same, remembered by the layer's sizes and types.
