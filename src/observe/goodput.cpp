@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <fstream>
-#include <string_view>
 #include <variant>
 
 #include "telemetry/event_json.hpp"

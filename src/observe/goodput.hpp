@@ -2,7 +2,6 @@
 // parts as `lockstep bench goodput` predicts.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <string>
 

@@ -66,7 +66,8 @@ RunMetrics::~RunMetrics() {
   if (!exporter_) return;
   const std::size_t scrapes = exporter_->scrapes();
   const double asked = run_.job.telemetry.linger_seconds;
-  const double patience = asked >= 0 ? asked : scrapes > 0 ? kAutoLinger : 0;
+  // One that has failed is missed soon enough, and its launch waits for it to start again.
+  const double patience = asked >= 0 ? asked : ended_ && scrapes > 0 ? kAutoLinger : 0;
   const auto end = Clock::now();
   while (exporter_->scrapes() == scrapes && seconds_since(end) < patience) {
     std::this_thread::sleep_for(kLingerStep);

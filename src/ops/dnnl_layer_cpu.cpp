@@ -15,6 +15,7 @@
 #include "device/cpu/dnnl_call.hpp"
 #include "device/layer_algorithms.hpp"
 #include "ops/layer_trial.hpp"
+#include "ops/upcast.hpp"
 
 namespace lockstep::ops {
 
@@ -322,11 +323,7 @@ std::optional<DnnlDirections> describe_native(const DnnlContext& context, const 
 /// believed that was not tried.
 bool computes_right(Kernel& native, const KernelRequest& request, const DnnlLayerShape& shape,
                     const DescribeDnnlLayer& describe, const MakeExactLayer& make_exact) {
-  KernelRequest exact = request;
-  exact.compute_type = DType::f32;
-  for (auto* const list : {&exact.inputs, &exact.outputs, &exact.parameters}) {
-    for (TensorSpec& spec : *list) spec.dtype = DType::f32;
-  }
+  const KernelRequest exact = in_float32(request);
   if (make_exact) return agrees({native, request}, {*make_exact(exact), exact});
   const DnnlContext context;
   const DnnlTensors tensors = tensors_of(exact, shape);

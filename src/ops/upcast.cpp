@@ -10,15 +10,6 @@
 
 namespace lockstep::ops {
 
-namespace {
-
-using device::Cast;
-
-/// Every kernel's workspace is aligned, so the inner kernel's must be, too.
-std::size_t kernel_aligned(std::size_t bytes) {
-  return round_up<std::size_t>(bytes, 256);
-}
-
 KernelRequest in_float32(KernelRequest request) {
   for (auto* list : {&request.inputs, &request.parameters, &request.outputs}) {
     for (TensorSpec& spec : *list) {
@@ -27,6 +18,15 @@ KernelRequest in_float32(KernelRequest request) {
   }
   request.compute_type = DType::f32;
   return request;
+}
+
+namespace {
+
+using device::Cast;
+
+/// Every kernel's workspace is aligned, so the inner kernel's must be, too.
+std::size_t kernel_aligned(std::size_t bytes) {
+  return round_up<std::size_t>(bytes, 256);
 }
 
 class CpuCasts final : public Casts {

@@ -33,6 +33,9 @@ struct KernelMaker {
 [[nodiscard]] std::unique_ptr<Kernel> make_kernel(const KernelMaker& maker, const KernelRequest& request,
                                                   const std::shared_ptr<const Casts>& casts);
 
+/// The request with float32 in the place of low-precision types.
+[[nodiscard]] KernelRequest in_float32(KernelRequest request);
+
 /// Whether the request has any low-precision tensor.
 [[nodiscard]] bool needs_upcast(const KernelRequest& request);
 

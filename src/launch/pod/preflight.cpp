@@ -1,7 +1,6 @@
 #include "launch/pod/preflight.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cstddef>
@@ -9,6 +8,7 @@
 #include <optional>
 #include <utility>
 
+#include "core/few.hpp"
 #include "core/say.hpp"
 #include "lockstep/error.hpp"
 
@@ -28,12 +28,6 @@ std::vector<std::string> silent_ones(const HostPool& pool, const Hosts& there) {
   return names;
 }
 
-std::string few_of(const std::vector<std::string>& names) {
-  const std::size_t shown = std::min(names.size(), kMaxNamed);
-  const std::string rest = names.size() > shown ? fmt::format(", and {} more", names.size() - shown) : "";
-  return fmt::format("{}{}", fmt::join(names.begin(), names.begin() + static_cast<std::ptrdiff_t>(shown), ", "), rest);
-}
-
 [[noreturn]] void missing(const HostPool& pool, const Hosts& there, std::size_t wanted, std::vector<std::string> words,
                           double seconds) {
   for (std::size_t i = 0; i < std::min(words.size(), kMaxAsked); ++i) {
@@ -43,7 +37,7 @@ std::string few_of(const std::vector<std::string>& names) {
       ExitCode::infrastructure,
       fmt::format("preflight: expected {} of {} hosts within {:.0f} s, found {}; missing: {}. Do these pods run "
                   "(kubectl get pods, kubectl describe pod), and may pods of this job reach each other?",
-                  wanted, pool.listed().size(), seconds, there.size(), few_of(words)));
+                  wanted, pool.listed().size(), seconds, there.size(), few_of(words, kMaxNamed)));
 }
 
 /// How long each host that runs has been silent.
@@ -108,7 +102,7 @@ bool preflight(HostPool& pool, const PreflightLimits& limits, const std::functio
     }
     if (waited >= say_next) {
       say_next = 2 * waited;
-      say("lockstep pod: after {:.0f} s still waiting for {}{}\n", waited, few_of(silent),
+      say("lockstep pod: after {:.0f} s still waiting for {}{}\n", waited, few_of(silent, kMaxNamed),
           pending.empty() ? "" : fmt::format("; without a node, as far as DNS knows: {}", pending.size()));
     }
     if (stop()) return false;
