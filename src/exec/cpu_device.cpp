@@ -9,8 +9,7 @@
 #include "core/vectorize.hpp"
 #include "device/cpu/add.hpp"
 #include "device/device.hpp"
-#include "exec/part_micro_batch.hpp"
-#include "exec/worker.hpp"
+#include "exec/micro_batch.hpp"
 #include "graph/lowering/lower.hpp"
 #include "lockstep/error.hpp"
 
@@ -70,15 +69,11 @@ std::shared_ptr<WorkerStream> CpuDevice::stream(int /*worker*/) const {
   return std::make_shared<CpuStream>();
 }
 
-std::unique_ptr<Worker> CpuDevice::make_worker(const ProgramSetup& setup, int /*worker*/, KernelSet kernels,
-                                               std::shared_ptr<const InputFiller> filler) const {
+std::unique_ptr<MicroBatch> CpuDevice::make_micro_batch(const ProgramSetup& setup, int /*worker*/,
+                                                        MicroBatchRunner& runner,
+                                                        std::shared_ptr<const InputFiller> filler) const {
   LOCKSTEP_CHECK(filler == nullptr, "the inputs of a CPU are there already");
-  return std::make_unique<CpuWorker>(setup.program, std::move(kernels));
-}
-
-std::unique_ptr<PartMicroBatch> CpuDevice::make_part_micro_batch(const ProgramSetup& setup, int /*worker*/,
-                                                                 MicroBatchRunner& runner) const {
-  return std::make_unique<CpuPartMicroBatch>(setup, runner);
+  return std::make_unique<CpuMicroBatch>(setup, runner);
 }
 
 std::shared_ptr<const ModelView> CpuDevice::place_model(const ProgramSetup& /*setup*/, const TensorBlock& parameters,

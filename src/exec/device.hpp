@@ -34,9 +34,8 @@ class GpuProfiler;
 namespace lockstep::exec {
 
 class KernelSet;
-class PartMicroBatch;
+class MicroBatch;
 class MicroBatchRunner;
-class Worker;
 class WorkerStream;
 
 /// Prepares a micro-batch's inputs on a GPU from fewer bytes than they have. Its parts replace the inputs in
@@ -54,6 +53,14 @@ class InputFiller {
                     std::span<std::byte* const> inputs) const = 0;
 };
 
+/// Bytes of each of MicroBatchInputs::tensors. `filler`: null if the inputs are copied.
+[[nodiscard]] inline std::vector<std::size_t> tensor_bytes(const Graph& graph, const InputFiller* filler) {
+  if (filler != nullptr) return {filler->parts().begin(), filler->parts().end()};
+  std::vector<std::size_t> bytes;
+  for (const ValueId id : graph.inputs) bytes.push_back(graph.at(id).spec.bytes());
+  return bytes;
+}
+
 /// A program to be run, and by how many workers.
 struct ProgramSetup {
   const Graph& graph;  ///< as the device computes it, i.e. lowered
@@ -63,6 +70,11 @@ struct ProgramSetup {
   [[nodiscard]] std::int64_t micro_batch_samples() const {
     if (part != nullptr) return part->samples;
     return graph.inputs.empty() ? 0 : graph.at(graph.inputs.front()).spec.shape.front();
+  }
+  /// With other parts; of a whole model, none.
+  [[nodiscard]] const PartLinks& links() const {
+    static const PartLinks none;
+    return part == nullptr ? none : part->links;
   }
 };
 
@@ -97,12 +109,11 @@ class Device {
   [[nodiscard]] virtual std::unique_ptr<Kernel> make_kernel(const KernelSetup& setup) const = 0;
   /// The stream of a worker. All programs of a GPU worker share one, so that their activations share memory.
   [[nodiscard]] virtual std::shared_ptr<WorkerStream> stream(int worker) const = 0;
-  /// `filler`: prepares the inputs on a GPU; null: they are copied.
-  [[nodiscard]] virtual std::unique_ptr<Worker> make_worker(const ProgramSetup& setup, int worker, KernelSet kernels,
-                                                            std::shared_ptr<const InputFiller> filler) const = 0;
-  /// Memory for a micro-batch of a part, which a worker computes with `runner`; that must outlive it.
-  [[nodiscard]] virtual std::unique_ptr<PartMicroBatch> make_part_micro_batch(const ProgramSetup& setup, int worker,
-                                                                              MicroBatchRunner& runner) const = 0;
+  /// For micro-batches that a worker computes with `runner`, one at a time; that must outlive it. `filler`: prepares
+  /// the inputs on a GPU; null: they are copied.
+  [[nodiscard]] virtual std::unique_ptr<MicroBatch> make_micro_batch(
+      const ProgramSetup& setup, int worker, MicroBatchRunner& runner,
+      std::shared_ptr<const InputFiller> filler) const = 0;
   /// The model in memory that kernels of this device can read, with its current values on the host. Both blocks must
   /// outlive the result. Throws Error(configuration) if it does not fit beside what the program needs.
   [[nodiscard]] virtual std::shared_ptr<const ModelView> place_model(const ProgramSetup& setup,

@@ -121,25 +121,19 @@ void Executor::use(const ModelValues& model) {
 void Executor::make_workers() {
   seats_.resize(kernels_.size());
   for (std::size_t i = 0; i < seats_.size(); ++i) {
-    if (part_ != nullptr) {
-      seats_[i].part_worker =
-          std::make_unique<PartWorker>(device_, setup(), static_cast<int>(i), std::move(kernels_[i]));
-      continue;
-    }
-    seats_[i].worker = device_.make_worker(setup(), static_cast<int>(i), std::move(kernels_[i]), filler_);
+    seats_[i].worker = std::make_unique<Worker>(device_, setup(), static_cast<int>(i), std::move(kernels_[i]), filler_);
   }
   kernels_.clear();
 }
 
-StepContext Executor::context(std::uint64_t step, int micro_batch) const {
-  return {.seed = seed_,
-          .step = step,
-          .first_position = micro_batch * micro_batch_samples(),
-          .parameters_version = version_};
-}
-
-void Executor::begin_gathers(std::vector<GatherWave> waves, const comm::GradientBuckets* buckets) {
+// If ranks divide parameters on GPUs: begins the gathers of a step, or of an evaluation, which has no buckets.
+void Executor::begin_gathers(const Step& step, const comm::GradientBuckets* buckets) {
+  ++version_;
   if (model_->gathers == nullptr) return;
+  std::vector<GatherWave> waves = part_ != nullptr
+                                      ? waves_of_part(*step.of_part)
+                                      : waves_of_whole(gathered_uses_.size(), step.waves,
+                                                       static_cast<int>(step.micro_batches.size()), pool_.size());
   std::vector<int> before;
   if (buckets != nullptr) before = gathers_before_buckets(program_, gathered_uses_, *buckets, waves);
   model_->gathers->begin({&gathered_uses_, std::move(waves), pool_.size(), &pool_.failed()}, std::move(before));
@@ -163,13 +157,11 @@ void Executor::settle(std::uint64_t step) const {
   if (fetched != nullptr) fetched->memory.settle({"all-gather of parameters", step, fetched->timeout});
 }
 
-// `result(location)`: a micro-batch's values at this location.
-template <class Result>
-void Executor::add_up(const Result& result, std::int64_t valid, MicroBatchScalars& sums) const {
+void Executor::add_up(const Worker& worker, MicroBatchScalars& sums) const {
   sums = {};
   if (graph_.loss < 0) return;  // another part computes the loss
   const auto sum = [&](const Location& location, std::size_t column = 0, std::size_t columns = 1) {
-    return sum_in_order(result(location) + column, valid, columns);
+    return sum_in_order(worker.result(location) + column, worker.valid(), columns);
   };
   const Results& results = program_.results;
   sums.loss = sum(results.loss);
@@ -181,104 +173,55 @@ void Executor::add_up(const Result& result, std::int64_t valid, MicroBatchScalar
   }
 }
 
-const std::vector<MicroBatchScalars>& Executor::train(const TrainStep& step, InputSource& source,
+// Of a whole model, workers take one micro-batch after the other; of a part, each has its own, in an order that the
+// ranks have agreed on.
+template <class Done>
+void Executor::run_tasks(const Step& step, StepCalls calls, const Done& done) {
+  calls.step = step.number;
+  calls.context.seed = seed_;
+  calls.context.parameters_version = version_;
+  calls.stop = &pool_.failed();
+  if (part_ != nullptr) {
+    calls.rank_of_micro_batch = &step.of_part->rank_of_micro_batch;
+    calls.numbers = &step.of_part->numbers;
+  }
+  const std::size_t lists = part_ != nullptr ? seats_.size() : step.micro_batches.size();
+  pool_.run(static_cast<int>(lists), [&](int thread, int list) {
+    const auto number = static_cast<std::size_t>(list);
+    Seat& seat = seats_[part_ != nullptr ? number : static_cast<std::size_t>(thread)];
+    StepCalls own = calls;
+    own.track = worker_track(part_ != nullptr ? list : thread);
+    const auto with_seat = [&](int micro_batch, double seconds) { done(seat, micro_batch, seconds); };
+    const Worker::Done call_back = std::ref(with_seat);  // small enough for a step to allocate nothing
+    if (part_ != nullptr) return seat.worker->run(own, step.of_part->tasks[number], call_back);
+    if (calls.skips_compute != nullptr && *calls.skips_compute && model_->gathers == nullptr) return;
+    const Task task{step.micro_batches[number], Pass::whole, list / pool_.size()};
+    seat.worker->run(own, {&task, 1}, call_back);
+  });
+}
+
+const std::vector<MicroBatchScalars>& Executor::train(const Step& step, InputSource& source,
                                                       const comm::GradientBuckets& buckets,
                                                       comm::GradientReducer& reducer) {
   results_.resize(step.micro_batches.size());
   micro_batch_seconds_.resize(step.micro_batches.size());
-  ++version_;
-  begin_gathers(part_ != nullptr ? waves_of_part(*step.of_part)
-                                 : waves_of_whole(gathered_uses_.size(), step.waves,
-                                                  static_cast<int>(step.micro_batches.size()), pool_.size()),
-                &buckets);
-  if (part_ != nullptr) {
-    train_part(step, source, buckets, reducer);
-  } else {
-    pool_.run(static_cast<int>(step.micro_batches.size()), [&](int worker, int task) {
-      const auto i = static_cast<std::size_t>(task);
-      train_micro_batch(worker, wave_of(task), step, source, {reducer, buckets, step.micro_batches[i], step.loss_scale},
-                        results_[i], micro_batch_seconds_[i]);
-    });
-  }
-  settle(step.number);
-  for (Seat& seat : seats_) {
-    const MicroBatchTimes times = std::exchange(seat.times, {});
-    times_.part_waits.activations += times.part_waits.activations;
-    times_.part_waits.gradients += times.part_waits.gradients;
-    times_.part_waits.sends += times.part_waits.sends;
-    times_.part_bytes += times.part_bytes;
-    times_.compute_seconds += times.compute_seconds;
-    times_.data_seconds += times.data_seconds;
-    times_.merge_seconds += times.merge_seconds;
-  }
-  return results_;
-}
-
-void Executor::train_micro_batch(int worker, int wave, const TrainStep& step, InputSource& source,
-                                 GradientTarget target, MicroBatchScalars& sums, double& seconds) {
-  Seat& seat = seats_[static_cast<std::size_t>(worker)];
-  const int track = worker_track(worker);
-  auto mark = Clock::now();
-  {
-    const TraceScope span(trace_, "data wait", step.number, track, target.micro_batch);
-    source.get(step.number, target.micro_batch, seat.inputs);
-  }
-  seat.times.data_seconds += seconds_since(mark);
-  TraceScope span(trace_, "micro_batch", step.number, track, target.micro_batch);
-  mark = Clock::now();
-  const double handing_over = seat.worker->run({.inputs = seat.inputs,
-                                                .model = *model_,
-                                                .context = context(step.number, target.micro_batch),
-                                                .gradients = &target,
-                                                .trace = trace_,
-                                                .track = track,
-                                                .wave = wave,
-                                                .kernel_seconds = span.kernel_seconds()});
-  seconds = seconds_since(mark);
-  seat.times.compute_seconds += seconds - handing_over;
-  seat.times.merge_seconds += handing_over;
-  add_up([&](const Location& location) { return seat.worker->result(location); }, seat.inputs.valid, sums);
-  source.release(step.number, target.micro_batch);
-}
-
-PartCalls Executor::part_calls(std::uint64_t step, const PartSchedule& schedule, InputSource& source) const {
-  return {.step = step,
-          .rank_of_micro_batch = schedule.rank_of_micro_batch,
-          .numbers = schedule.numbers,
-          .model = *model_,
-          .context = [this, step](int micro_batch) { return context(step, micro_batch); },
-          .source = source,
-          .stop = &pool_.failed()};
-}
-
-// Each worker has its own micro-batches, and computes both forward and backward of each.
-void Executor::train_part(const TrainStep& step, InputSource& source, const comm::GradientBuckets& buckets,
-                          comm::GradientReducer& reducer) {
-  const auto index_of = [&](int micro_batch) {
-    return static_cast<std::size_t>(std::find(step.micro_batches.begin(), step.micro_batches.end(), micro_batch) -
-                                    step.micro_batches.begin());
-  };
-  pool_.run(pool_.size(), [&](int /*thread*/, int worker) {
-    Seat& seat = seats_[static_cast<std::size_t>(worker)];
-    PartCalls calls = part_calls(step.number, *step.of_part, source);
-    calls.buckets = &buckets;
-    calls.sink = &reducer;
-    calls.loss_scale = step.loss_scale;
-    calls.trace = trace_;
-    calls.track = worker_track(worker);
-    PartWorker& part = *seat.part_worker;
-    part.run(calls, step.of_part->tasks[static_cast<std::size_t>(worker)], [&](int micro_batch, double seconds) {
-      const std::size_t i = index_of(micro_batch);
-      add_up([&](const Location& location) { return part.result(location); }, part.valid(), results_[i]);
-      micro_batch_seconds_[i] = seconds;
-    });
-    const PartWork taken = part.take_work();
-    seat.times = {.compute_seconds = taken.compute,
-                  .data_seconds = taken.inputs,
-                  .merge_seconds = taken.hand_over,
-                  .part_waits = taken.waits,
-                  .part_bytes = taken.bytes_sent};
+  begin_gathers(step, &buckets);
+  const StepCalls calls{.model = *model_,
+                        .context = {.step = step.number},
+                        .source = source,
+                        .buckets = &buckets,
+                        .sink = &reducer,
+                        .loss_scale = step.loss_scale,
+                        .trace = trace_};
+  run_tasks(step, calls, [&](Seat& seat, int micro_batch, double seconds) {
+    const auto& all = step.micro_batches;
+    const auto i = static_cast<std::size_t>(std::find(all.begin(), all.end(), micro_batch) - all.begin());
+    add_up(*seat.worker, results_[i]);
+    micro_batch_seconds_[i] = seconds;
   });
+  settle(step.number);
+  for (Seat& seat : seats_) times_ += seat.worker->take_times();
+  return results_;
 }
 
 std::vector<double> Executor::try_micro_batches(int count, const comm::GradientBuckets& buckets) {
@@ -304,69 +247,37 @@ std::vector<double> Executor::try_micro_batches(int count, const comm::GradientB
     ScratchGradients*& own = of_workers[static_cast<std::size_t>(worker)];
     if (own == nullptr) own = &scratch[given++];
     const GradientTarget target{*own, buckets};
-    const StepContext first = context(0, 0);
+    const StepContext first{.seed = seed_, .parameters_version = version_};
     const MicroBatchCall call{.inputs = inputs, .model = *model, .context = first, .gradients = &target};
-    Seat& seat = seats_[static_cast<std::size_t>(worker)];
-    const auto start = Clock::now();
-    seat.part_worker ? (void)seat.part_worker->try_micro_batch(call) : (void)seat.worker->run(call);
-    seconds[static_cast<std::size_t>(task)] = seconds_since(start);
+    seconds[static_cast<std::size_t>(task)] = seats_[static_cast<std::size_t>(worker)].worker->try_micro_batch(call);
   });
   settle(0);
   return seconds;
 }
 
-void Executor::evaluate(std::uint64_t number, const std::vector<int>& micro_batches, InputSource& source,
-                        const std::function<void(const EvaluatedMicroBatch&)>& sink, int waves,
-                        const std::atomic<bool>* stop) {
-  ++version_;
-  begin_gathers(waves_of_whole(gathered_uses_.size(), waves, static_cast<int>(micro_batches.size()), pool_.size()),
-                nullptr);
-  pool_.run(static_cast<int>(micro_batches.size()), [&](int worker, int task) {
-    if (stop != nullptr && *stop && model_->gathers == nullptr) return;  // all ranks take part in gathers
-    Seat& seat = seats_[static_cast<std::size_t>(worker)];
-    const int micro_batch = micro_batches[static_cast<std::size_t>(task)];
-    source.get(number, micro_batch, seat.inputs);
-    seat.worker->run(
-        {.inputs = seat.inputs, .model = *model_, .context = context(0, micro_batch), .wave = wave_of(task)});
-    show([&](const Location& location) { return seat.worker->result(location); }, micro_batch, seat.inputs.valid,
-         seat.evaluated);
-    sink(seat.evaluated);
-    source.release(number, micro_batch);
-  });
-  if (model_->gathers != nullptr) model_->gathers->end();
-  settle(number);
-}
-
-template <class Result>
-void Executor::show(const Result& result, int micro_batch, std::int64_t valid, EvaluatedMicroBatch& evaluated) const {
-  const Results& results = program_.results;
-  evaluated.micro_batch = micro_batch;
-  evaluated.valid = valid;
-  evaluated.loss = result(results.loss);
-  evaluated.count = result(results.count);
-  evaluated.prediction = result(results.prediction);
-  evaluated.metrics.clear();
-  for (const auto& [value, count] : results.metrics) evaluated.metrics.emplace_back(result(value), result(count));
-}
-
-void Executor::evaluate(std::uint64_t number, const PartSchedule& schedule, InputSource& source,
+void Executor::evaluate(const Step& step, InputSource& source,
                         const std::function<void(const EvaluatedMicroBatch&)>& sink, const std::atomic<bool>* stop) {
-  ++version_;
-  begin_gathers(waves_of_part(schedule), nullptr);
-  pool_.run(pool_.size(), [&](int /*thread*/, int worker) {
-    Seat& seat = seats_[static_cast<std::size_t>(worker)];
-    PartWorker& part = *seat.part_worker;
-    PartCalls calls = part_calls(number, schedule, source);
-    calls.context = [this](int micro_batch) { return context(0, micro_batch); };
-    calls.skips_compute = stop;
-    part.run(calls, schedule.tasks[static_cast<std::size_t>(worker)], [&](int micro_batch, double /*seconds*/) {
-      show([&](const Location& location) { return part.result(location); }, micro_batch, part.valid(), seat.evaluated);
-      sink(seat.evaluated);
-    });
-    (void)part.take_work();
+  begin_gathers(step, nullptr);
+  const StepCalls calls{.model = *model_, .context = {}, .source = source, .skips_compute = stop};
+  run_tasks(step, calls, [&](Seat& seat, int micro_batch, double /*seconds*/) {
+    if (stop != nullptr && *stop) return;
+    const Worker& worker = *seat.worker;
+    const Results& results = program_.results;
+    EvaluatedMicroBatch& evaluated = seat.evaluated;
+    evaluated.micro_batch = micro_batch;
+    evaluated.valid = worker.valid();
+    evaluated.loss = worker.result(results.loss);
+    evaluated.count = worker.result(results.count);
+    evaluated.prediction = worker.result(results.prediction);
+    evaluated.metrics.clear();
+    for (const auto& [value, count] : results.metrics) {
+      evaluated.metrics.emplace_back(worker.result(value), worker.result(count));
+    }
+    sink(evaluated);
   });
+  for (Seat& seat : seats_) (void)seat.worker->take_times();
   if (model_->gathers != nullptr) model_->gathers->end();
-  settle(number);
+  settle(step.number);
 }
 
 }  // namespace lockstep::exec

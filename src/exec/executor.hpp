@@ -20,7 +20,6 @@
 #include "exec/gather_layout.hpp"
 #include "exec/kernel_set.hpp"
 #include "exec/parameters.hpp"
-#include "exec/part_worker.hpp"
 #include "exec/worker.hpp"
 #include "exec/worker_pool.hpp"
 #include "lockstep/choices.hpp"
@@ -58,29 +57,21 @@ struct PartSchedule {
     bool forward = true;
     int readers = 0;  ///< workers of this rank that have a task in it
   };
-  std::vector<std::vector<PartTask>> tasks;  ///< by worker
+  std::vector<std::vector<Task>> tasks;  ///< by worker
   RankOfMicroBatch rank_of_micro_batch;
   MessageNumbers numbers;
   std::vector<Wave> waves;
   std::vector<int> backwards;  ///< the micro-batches in the order in which the part's ranks begin their backward
 };
 
-/// A rank's share of a step.
-struct TrainStep {
-  std::uint64_t number = 0;
+/// A rank's share of a training step, or of an evaluation.
+struct Step {
+  std::uint64_t number = 0;  ///< of evaluations, a count of their own: increases by one, so that a source that loads
+                             ///< ahead has the next inputs ready
   std::span<const int> micro_batches;     ///< computed in this order
   float loss_scale = 1;                   ///< a power of two; the loss's gradients are multiplied by it
   const PartSchedule* of_part = nullptr;  ///< null: this rank has the whole model
   int waves = 0;                          ///< of a whole model: waves_of() all ranks, if they divide parameters on GPUs
-};
-
-/// Seconds, and bytes, summed over workers.
-struct MicroBatchTimes {
-  double compute_seconds = 0;    ///< kernels only
-  double data_seconds = 0;       ///< waiting for inputs
-  double merge_seconds = 0;      ///< handing over buckets
-  PartWaits part_waits;          ///< if the model is cut
-  std::uint64_t part_bytes = 0;  ///< activations and their gradients sent to other parts
 };
 
 /// The per-sample results of one evaluated micro-batch.
@@ -128,56 +119,40 @@ class Executor {
 
   /// Training: computes the micro-batches; results[i] belongs to step.micro_batches[i]. The reducer's step must have
   /// begun. The result is valid until the next call.
-  const std::vector<MicroBatchScalars>& train(const TrainStep& step, InputSource& source,
+  const std::vector<MicroBatchScalars>& train(const Step& step, InputSource& source,
                                               const comm::GradientBuckets& buckets, comm::GradientReducer& reducer);
   /// Seconds of each micro-batch of the last train(), in the same order: kernels and handing over gradients, not
   /// waiting for inputs.
   [[nodiscard]] const std::vector<double>& micro_batch_seconds() const { return micro_batch_seconds_; }
+  /// Summed over workers.
   [[nodiscard]] const MicroBatchTimes& times() const { return times_; }
 
   /// Computes `count` micro-batches of zeros, discards the results, and returns the seconds of each. Only for training,
   /// after use(). It has no side effects: no reduction, no statistics.
   [[nodiscard]] std::vector<double> try_micro_batches(int count, const comm::GradientBuckets& buckets);
 
-  /// Inference: `sink` is called for each micro-batch, concurrently by several workers. `number`: passed to the source
-  /// as the step; increases by one per call, so that a source that loads ahead has the next inputs ready. `waves`: as
-  /// in TrainStep; then it is collective. Once `stop` is set, the rest is not computed and has no results, except of
-  /// parameters that are divided on GPUs.
-  void evaluate(std::uint64_t number, const std::vector<int>& micro_batches, InputSource& source,
-                const std::function<void(const EvaluatedMicroBatch&)>& sink, int waves = 0,
+  /// Inference: `sink` is called for each micro-batch, concurrently by several workers; of a part without the loss it
+  /// has no results. Collective if ranks divide parameters on GPUs, or the model is cut. Once `stop` is set, nothing
+  /// more is computed and `sink` is not called, but ranks still exchange what others need.
+  void evaluate(const Step& step, InputSource& source, const std::function<void(const EvaluatedMicroBatch&)>& sink,
                 const std::atomic<bool>* stop = nullptr);
-  /// The same for a part, collective if its ranks divide its parameters on GPUs. If it has no loss, its micro-batches
-  /// have no results. Once `stop` is set, results are undefined: messages are still exchanged, but nothing is computed.
-  void evaluate(std::uint64_t number, const PartSchedule& schedule, InputSource& source,
-                const std::function<void(const EvaluatedMicroBatch&)>& sink, const std::atomic<bool>* stop = nullptr);
 
  private:
   /// A worker, and what it keeps from micro-batch to micro-batch.
   struct Seat {
     std::unique_ptr<Worker> worker;
-    std::unique_ptr<PartWorker> part_worker;  ///< instead of `worker`, if the model is cut into parts
-    MicroBatchInputs inputs;
     EvaluatedMicroBatch evaluated;
-    MicroBatchTimes times;
   };
 
   void compile_with(const ExecutorOptions& options, Mode mode);
   void make_workers();
-  [[nodiscard]] StepContext context(std::uint64_t step, int micro_batch) const;
-  void train_micro_batch(int worker, int wave, const TrainStep& step, InputSource& source, GradientTarget target,
-                         MicroBatchScalars& sums, double& seconds);
-  void train_part(const TrainStep& step, InputSource& source, const comm::GradientBuckets& buckets,
-                  comm::GradientReducer& reducer);
-  [[nodiscard]] PartCalls part_calls(std::uint64_t step, const PartSchedule& schedule, InputSource& source) const;
+  /// Calls `done(seat, micro-batch, seconds)` for each micro-batch, concurrently.
+  template <class Done>
+  void run_tasks(const Step& step, StepCalls calls, const Done& done);
   void settle(std::uint64_t step) const;
-  /// If ranks divide parameters on GPUs: begins the gathers of a step (`buckets`), or of an evaluation (null).
-  void begin_gathers(std::vector<GatherWave> waves, const comm::GradientBuckets* buckets);
+  void begin_gathers(const Step& step, const comm::GradientBuckets* buckets);
   [[nodiscard]] std::vector<GatherWave> waves_of_part(const PartSchedule& schedule) const;
-  [[nodiscard]] int wave_of(int task) const { return task / pool_.size(); }
-  template <class Result>
-  void add_up(const Result& result, std::int64_t valid, MicroBatchScalars& sums) const;
-  template <class Result>
-  void show(const Result& result, int micro_batch, std::int64_t valid, EvaluatedMicroBatch& evaluated) const;
+  void add_up(const Worker& worker, MicroBatchScalars& sums) const;
 
   const PartOfModel* part_ = nullptr;  ///< null: the graph is a whole model
   Graph graph_;

@@ -4,10 +4,9 @@
 
 #include "device/gpu/gpu_memory.hpp"
 #include "device/gpu/kernel_options.hpp"
+#include "exec/gpu_micro_batch.hpp"
 #include "exec/gpu_micro_batch_io.hpp"
-#include "exec/gpu_part_micro_batch.hpp"
 #include "exec/gpu_tensors.hpp"
-#include "exec/gpu_worker.hpp"
 #include "graph/lowering/lower.hpp"
 #include "graph/precision.hpp"
 #include "lockstep/error.hpp"
@@ -48,20 +47,15 @@ std::shared_ptr<GpuWorkerStream> GpuDevice::gpu_stream(int worker) const {
   return streams_[static_cast<std::size_t>(worker)];
 }
 
-std::unique_ptr<Worker> GpuDevice::make_worker(const ProgramSetup& setup, int worker, KernelSet kernels,
-                                               std::shared_ptr<const InputFiller> filler) const {
-  return std::make_unique<GpuWorker>(setup, gpu_stream(worker), std::move(kernels), setup_.graphs, std::move(filler));
-}
-
-std::unique_ptr<PartMicroBatch> GpuDevice::make_part_micro_batch(const ProgramSetup& setup, int worker,
-                                                                 MicroBatchRunner& runner) const {
-  return std::make_unique<GpuPartMicroBatch>(setup, gpu_stream(worker), runner);
+std::unique_ptr<MicroBatch> GpuDevice::make_micro_batch(const ProgramSetup& setup, int worker, MicroBatchRunner& runner,
+                                                        std::shared_ptr<const InputFiller> filler) const {
+  return std::make_unique<GpuMicroBatch>(setup, gpu_stream(worker), runner, setup_.graphs, std::move(filler));
 }
 
 std::vector<MemoryNeed> GpuDevice::needs_of_workers(const ProgramSetup& setup) const {
   if (setup.part != nullptr) {
     const int micro_batches = setup.workers * micro_batches_in_memory(*setup.part);
-    return {{"activations", GpuPartMicroBatch::bytes(setup), micro_batches, "parallel.in_flight: less"},
+    return {{"activations", GpuMicroBatch::bytes(setup), micro_batches, "parallel.in_flight: less"},
             {"inputs", GpuInputs::bytes(setup.graph), micro_batches}};
   }
   const std::size_t arena = MicroBatchRunner::arena_bytes(setup.program), there = gpu_stream(0)->arena.bytes();

@@ -67,10 +67,9 @@ class GpuDevice final : public Device {
   [[nodiscard]] std::unique_ptr<Kernel> make_kernel(const KernelSetup& setup) const override;
   /// Created on first use; by one thread at a time.
   [[nodiscard]] std::shared_ptr<WorkerStream> stream(int worker) const override { return gpu_stream(worker); }
-  [[nodiscard]] std::unique_ptr<Worker> make_worker(const ProgramSetup& setup, int worker, KernelSet kernels,
-                                                    std::shared_ptr<const InputFiller> filler) const override;
-  [[nodiscard]] std::unique_ptr<PartMicroBatch> make_part_micro_batch(const ProgramSetup& setup, int worker,
-                                                                      MicroBatchRunner& runner) const override;
+  [[nodiscard]] std::unique_ptr<MicroBatch> make_micro_batch(const ProgramSetup& setup, int worker,
+                                                             MicroBatchRunner& runner,
+                                                             std::shared_ptr<const InputFiller> filler) const override;
   [[nodiscard]] std::shared_ptr<const ModelView> place_model(const ProgramSetup& setup, const TensorBlock& parameters,
                                                              const TensorBlock& states) const override;
   /// Collective: starts NCCL if there are several ranks.

@@ -229,7 +229,7 @@ void GatherReader::begin(const Call& call, const ModelView& model) {
   }
 }
 
-std::size_t GatherReader::end_of_part(std::size_t first) const {
+std::size_t GatherReader::end_of_segment(std::size_t first) const {
   const std::size_t all = ends_.size() - 1;
   if (call_.gathers == nullptr) return all;
   std::size_t i = first;

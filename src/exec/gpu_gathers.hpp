@@ -128,8 +128,8 @@ class GatherReader {
   /// Where kernels read the model, if there are gathers.
   [[nodiscard]] const ModelView& view() const { return view_; }
   /// End of the instructions, from `first` on, that read the same units.
-  [[nodiscard]] std::size_t end_of_part(std::size_t first) const;
-  /// Before the first instruction of such a part is launched, and after its last.
+  [[nodiscard]] std::size_t end_of_segment(std::size_t first) const;
+  /// Before the first instruction of such a segment is launched, and after its last.
   void before(std::size_t first, device::Gpu::Stream stream);
   void after(std::size_t last, device::Gpu::Stream stream);
   /// Seconds of waiting since begin().

@@ -10,8 +10,8 @@
 #include "device/gpu/input_stage.hpp"
 #include "exec/device.hpp"
 #include "exec/gpu_device.hpp"
+#include "exec/micro_batch_gradients.hpp"
 #include "exec/micro_batch_runner.hpp"
-#include "exec/worker.hpp"
 
 namespace lockstep::exec {
 

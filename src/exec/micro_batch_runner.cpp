@@ -69,13 +69,10 @@ std::size_t MicroBatchRunner::arena_bytes(const Program& program) {
 }
 
 MicroBatchRunner::MicroBatchRunner(const Program& program, KernelSet kernels)
-    : program_(program), kernels_(std::move(kernels)), stream_(kernels_.stream()) {
-  (void)begin();
-}
+    : program_(program), kernels_(std::move(kernels)), stream_(kernels_.stream()) {}
 
-const std::byte* MicroBatchRunner::begin() {
+void MicroBatchRunner::begin() {
   begin(stream_.reserve_arena(arena_bytes(program_)));
-  return arena_;
 }
 
 void MicroBatchRunner::begin(std::byte* arena) {

@@ -39,10 +39,10 @@ class MicroBatchRunner {
   /// Memory of one worker, besides parameters, inputs and gradients.
   [[nodiscard]] static std::size_t arena_bytes(const Program& program);
 
-  /// Call before a micro-batch's first instruction. Returns the address of the arena (WorkerStream::reserve_arena).
-  const std::byte* begin();
-  /// The same on a CPU for a micro-batch whose memory (of arena_bytes()) belongs to the caller.
+  /// Call before a micro-batch's first instruction: its memory, of arena_bytes().
   void begin(std::byte* arena);
+  /// The same with the stream's memory (WorkerStream::reserve_arena).
+  void begin();
   /// Runs one instruction of the program. The caller runs them all, in order.
   void run(std::size_t number, const MicroBatchOperands& operands);
 

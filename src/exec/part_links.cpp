@@ -5,6 +5,7 @@
 #include <numeric>
 #include <utility>
 
+#include "core/round_up.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::exec {
@@ -30,6 +31,16 @@ int PartLinks::tag(const Link& link, int number) const {
   const int tag = link.first_tag + number * tags_per_number;
   LOCKSTEP_CHECK(tag < kEndOfTags, "messages between parts have few numbers, however many micro-batches there are");
   return tag;
+}
+
+int default_in_flight(const std::vector<std::vector<int>>& ranks_of_part) {
+  std::size_t after = 0, most = 1;
+  for (std::size_t p = ranks_of_part.size(); p-- > 0;) {
+    const std::size_t own = ranks_of_part[p].size();
+    most = std::max(most, 1 + divide_up(after, own));
+    after += own;
+  }
+  return static_cast<int>(std::max(most, ranks_of_part.size())) + 1;
 }
 
 PartLinks links_of(const std::vector<GraphPart>& parts, int own) {

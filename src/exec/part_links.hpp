@@ -34,6 +34,15 @@ struct PartLinks {
   [[nodiscard]] std::size_t bytes_sent() const;
 };
 
+/// By part and micro-batch: the rank that computes it.
+using RankOfMicroBatch = std::vector<std::vector<int>>;
+
+/// By part and micro-batch: the numbers (message_numbers) of the messages between the rank's own part and that one;
+/// empty where there are none.
+struct MessageNumbers {
+  std::vector<std::vector<int>> to, from;
+};
+
 /// A part as a rank computes it. What it refers to must outlive its executor.
 struct PartOfModel {
   const GraphPart& part;  ///< of the graph as lowered by the device
@@ -50,6 +59,11 @@ struct PartOfModel {
 [[nodiscard]] inline int micro_batches_in_memory(const PartOfModel& part) {
   return part.in_flight + 1;
 }
+
+/// Micro-batches of a worker between forward and backward if the job does not say: 1F1B needs as many as there are
+/// parts, and more for a part with fewer ranks than it feeds; with one more, activations travel while the parts
+/// compute.
+[[nodiscard]] int default_in_flight(const std::vector<std::vector<int>>& ranks_of_part);
 
 /// The links of part `own`.
 [[nodiscard]] PartLinks links_of(const std::vector<GraphPart>& parts, int own);

@@ -1,131 +1,351 @@
 #include "exec/worker.hpp"
 
 #include <algorithm>
-#include <map>
+#include <numeric>
+#include <utility>
 
 #include "core/round_up.hpp"
 #include "core/spans.hpp"
+#include "lockstep/error.hpp"
 
 namespace lockstep::exec {
 
-void MicroBatchGradients::begin(const MicroBatchCall& call) {
-  call_ = &call;
-  buffers_.clear();
-  closed_ = 0;
-  seconds_ = 0;
+struct Worker::Flight {
+  Flight(const Program& program, std::unique_ptr<MicroBatch> of) : on_device(std::move(of)), gradients(program) {}
+
+  std::unique_ptr<MicroBatch> on_device;
+  MicroBatchGradients gradients;
+  std::vector<std::unique_ptr<Transfer>> receives, arrivals, sends;
+  MicroBatchInputs inputs;
+  StepContext context;
+  std::optional<GradientTarget> target;
+  std::optional<MicroBatchCall> call;
+  int micro_batch = -1;  ///< -1: free as soon as its messages have left
+  double seconds = 0;
+};
+
+namespace {
+
+// Null: it has already been waited for.
+bool is_done(const std::unique_ptr<Transfer>& transfer) {
+  return transfer == nullptr || transfer->done();
 }
 
-std::size_t MicroBatchGradients::end_of_part(std::size_t first) const {
-  const auto& instructions = program_.instructions;
-  std::size_t i = first;
-  while (i < instructions.size() && !next_ends_with(i)) ++i;
-  return std::min(i + 1, instructions.size());
+bool all_done(const std::vector<std::unique_ptr<Transfer>>& transfers) {
+  return std::all_of(transfers.begin(), transfers.end(), is_done);
 }
 
-bool MicroBatchGradients::next_begins_with(std::size_t instruction) const {
-  if (call_->gradients == nullptr) return false;
-  const auto& buckets = call_->gradients->buckets.buckets;
-  const std::size_t next = buffers_.size();
-  return next < buckets.size() && buckets[next].first_slot < program_.instructions[instruction].slots_done;
+// Messages are sent from where a value is: an input, or a flatten of one, is in the source's memory.
+bool sends_inputs(const Program& program) {
+  return std::any_of(program.sent.begin(), program.sent.end(),
+                     [](const Location& location) { return location.space == Space::input; });
 }
 
-bool MicroBatchGradients::next_ends_with(std::size_t instruction) const {
-  if (call_->gradients == nullptr) return false;
-  const auto& buckets = call_->gradients->buckets.buckets;
-  return closed_ < buckets.size() && buckets[closed_].last_slot <= program_.instructions[instruction].slots_done;
+}  // namespace
+
+const Worker::Awaited Worker::kActivations{kActivationWait, &PartWaits::activations};
+const Worker::Awaited Worker::kGradients{kGradientWait, &PartWaits::gradients};
+const Worker::Awaited Worker::kSends{kSendWait, &PartWaits::sends};
+
+MicroBatchTimes& MicroBatchTimes::operator+=(const MicroBatchTimes& other) {
+  compute_seconds += other.compute_seconds;
+  data_seconds += other.data_seconds;
+  merge_seconds += other.merge_seconds;
+  part_waits.activations += other.part_waits.activations;
+  part_waits.gradients += other.part_waits.gradients;
+  part_waits.sends += other.part_waits.sends;
+  part_bytes += other.part_bytes;
+  return *this;
 }
 
-const comm::GradientBuffer& MicroBatchGradients::open() {
-  const auto& [sink, buckets, micro_batch, loss_scale] = *call_->gradients;
-  const comm::GradientBuckets::Bucket& bucket = buckets.buckets[buffers_.size()];
-  const comm::GradientBuffer& buffer =
-      buffers_.emplace_back(sink.buffer(micro_batch, static_cast<int>(buffers_.size())));
-  for (auto slot = static_cast<std::size_t>(bucket.first_slot); slot < static_cast<std::size_t>(bucket.last_slot);
-       ++slot) {
-    slots_[slot] = {buffer.memory + buckets.slots[slot].offset, buffer.add};
+Worker::Worker(const Device& device, const ProgramSetup& setup, int worker, KernelSet kernels,
+               const std::shared_ptr<const InputFiller>& filler)
+    : graph_(setup.graph),
+      program_(setup.program),
+      part_(setup.part),
+      links_(setup.links()),
+      samples_(setup.micro_batch_samples()),
+      steps_(steps_of(program_, links_.received.size(), links_.arrivals.size())),
+      whole_({{.end = program_.instructions.size(), .awaited = {}, .sent = {}}}),
+      runner_(program_, std::move(kernels)) {
+  for (int i = 0; i < (part_ == nullptr ? 1 : micro_batches_in_memory(*part_)); ++i) {
+    flights_.push_back(std::make_unique<Flight>(program_, device.make_micro_batch(setup, worker, runner_, filler)));
   }
-  return buffer;
 }
 
-void MicroBatchGradients::hand_over() {
-  const auto bucket = static_cast<int>(closed_++);
-  const TraceScope span(call_->trace, "hand over", call_->context.step, call_->track, bucket);
+Worker::~Worker() = default;
+
+void Worker::run(const StepCalls& calls, std::span<const Task> tasks, const Done& done) {
+  try {
+    run_tasks(calls, tasks, done);
+  } catch (...) {
+    for (const auto& flight : flights_) {
+      flight->on_device->abandon();
+      if (part_ == nullptr) flight->micro_batch = -1;  // another may be computed: nobody waits for messages of this one
+    }
+    throw;
+  }
+}
+
+void Worker::run_tasks(const StepCalls& calls, std::span<const Task> tasks, const Done& done) {
+  for (std::size_t t = 0; t < tasks.size(); ++t) {
+    const Task& task = tasks[t];
+    post_next_receives(calls, tasks.subspan(t));
+    Flight& flight = flight_of(task.micro_batch);
+    if (task.pass != Pass::backward) begin(calls, flight);
+    flight.on_device->begin_pass(*flight.call, task.wave);
+    switch (task.pass) {
+      case Pass::whole:
+        run_phase(calls, flight,
+                  {"micro_batch", 0, whole_, kActivations, flight.receives, FromParts::value, /*send=*/{}});
+        break;
+      case Pass::forward:
+        forward(calls, flight);
+        break;
+      case Pass::backward:
+        backward(calls, flight);
+        break;
+    }
+    if (task.pass == Pass::forward && calls.buckets != nullptr) continue;  // its backward follows
+    time(flight, [&] { flight.on_device->finish(); });
+    valid_ = flight.inputs.valid;
+    last_ = &flight;
+    done(flight.micro_batch, flight.seconds);
+    if (!graph_.inputs.empty()) {
+      if (sends_inputs(program_)) wait_for_all(calls, kSends, flight.sends, flight.micro_batch);
+      calls.source.release(calls.step, flight.micro_batch);
+    }
+    flight.micro_batch = -1;
+  }
+  for (const auto& flight : flights_) wait_for_all(calls, kSends, flight->sends, -1);
+}
+
+const float* Worker::result(const Location& location) const {
+  return last_->on_device->result(location);
+}
+
+Worker::Flight& Worker::flight_of(int micro_batch) {
+  const auto found = std::find_if(flights_.begin(), flights_.end(),
+                                  [&](const auto& flight) { return flight->micro_batch == micro_batch; });
+  LOCKSTEP_CHECK(found != flights_.end(),
+                 "no more micro-batches are between forward and backward than parallel.in_flight");
+  return **found;
+}
+
+/// Null if all are in use.
+Worker::Flight* Worker::free_flight() {
+  Flight* free = nullptr;
+  for (const auto& flight : flights_) {
+    if (flight->micro_batch >= 0) continue;
+    free = flight.get();
+    if (all_done(flight->sends)) break;
+  }
+  return free;
+}
+
+// `rest`: starts with the next task. Receives of that one are always posted; those of later tasks only if this needs no
+// waiting.
+void Worker::post_next_receives(const StepCalls& calls, std::span<const Task> rest) {
+  bool next = true;
+  for (const Task& task : rest) {
+    const bool first = std::exchange(next, false);
+    if (task.pass == Pass::backward) continue;
+    const bool is_posted = std::any_of(flights_.begin(), flights_.end(),
+                                       [&](const auto& flight) { return flight->micro_batch == task.micro_batch; });
+    if (is_posted) continue;
+    Flight* const flight = free_flight();
+    if (!first && (flight == nullptr || !all_done(flight->sends))) return;
+    LOCKSTEP_CHECK(flight != nullptr, "no more micro-batches are between forward and backward than parallel.in_flight");
+    wait_for_all(calls, kSends, flight->sends, -1);
+    start(calls, *flight, task.micro_batch);
+  }
+}
+
+void Worker::start(const StepCalls& calls, Flight& flight, int micro_batch) {
+  flight.micro_batch = micro_batch;
+  flight.seconds = 0;
+  flight.context = calls.context;
+  flight.context.first_position = micro_batch * samples_;
+  receive(calls, FromParts::value, flight);
+}
+
+void Worker::receive(const StepCalls& calls, FromParts what, Flight& flight) {
+  const bool values = what == FromParts::value;
+  const auto& links = values ? links_.received : links_.arrivals;
+  const auto micro_batch = static_cast<std::size_t>(flight.micro_batch);
+  for (std::size_t i = 0; i < links.size(); ++i) {
+    const auto part = static_cast<std::size_t>(links[i].part);
+    const int from = (*calls.rank_of_micro_batch)[part][micro_batch];
+    const int tag = links_.tag(links[i], calls.numbers->from[part][micro_batch]);
+    (values ? flight.receives : flight.arrivals)
+        .push_back(part_->ranks.receive({flight.on_device->message(what, i), links[i].bytes}, from, tag));
+  }
+}
+
+void Worker::send(const StepCalls& calls, const PartLinks::Link& link, const void* from, Flight& flight) {
+  const auto part = static_cast<std::size_t>(link.part), micro_batch = static_cast<std::size_t>(flight.micro_batch);
+  const int to = (*calls.rank_of_micro_batch)[part][micro_batch];
+  const int tag = links_.tag(link, calls.numbers->to[part][micro_batch]);
+  flight.sends.push_back(part_->ranks.send({static_cast<const std::byte*>(from), link.bytes}, to, tag));
+  times_.part_bytes += link.bytes;
+}
+
+// `entries`: of `transfers`; each is waited for once.
+void Worker::wait(const StepCalls& calls, const Awaited& what, std::vector<std::unique_ptr<Transfer>>& transfers,
+                  std::span<const std::size_t> entries, int micro_batch) {
+  if (entries.empty()) return;
+  const TraceScope span(calls.trace, what.name, calls.step, calls.track, micro_batch);
   const auto start = Clock::now();
-  call_->gradients->sink.ready(call_->gradients->micro_batch, bucket);
-  seconds_ += seconds_since(start);
-}
-
-std::vector<std::size_t> tensor_bytes(const Graph& graph, const InputFiller* filler) {
-  if (filler != nullptr) return {filler->parts().begin(), filler->parts().end()};
-  std::vector<std::size_t> bytes;
-  for (const ValueId id : graph.inputs) bytes.push_back(graph.at(id).spec.bytes());
-  return bytes;
-}
-
-comm::GradientBuckets gradient_buckets(const Program& program, std::int64_t bucket_bytes, std::int64_t micro_batches,
-                                       bool scattered, std::span<const std::size_t> shared,
-                                       const std::vector<bool>& reordered, int equal_slices) {
-  std::map<std::int32_t, int> uses;  // of a parameter
-  for (const Slot& slot : program.slots) {
-    if (slot.kind == Slot::Kind::gradient) ++uses[slot.target];
+  for (const std::size_t entry : entries) {
+    transfers[entry]->wait({what.name, calls.step, part_->timeout, calls.stop, part_->pulse});
+    transfers[entry].reset();
   }
-  std::vector<comm::GradientBuckets::SlotShape> shapes;
-  for (const Slot& slot : program.slots) {
-    auto& shape = shapes.emplace_back();
-    shape.elements = slot.elements;
-    if (!scattered || slot.kind != Slot::Kind::gradient) continue;
-    const bool is_shared =
-        std::find(shared.begin(), shared.end(), static_cast<std::size_t>(slot.target)) != shared.end();
-    shape.scattered = !is_shared;
-    if (uses[slot.target] > 1) shape.alike = slot.target;
-    shape.uncut = !reordered.empty() && reordered.at(static_cast<std::size_t>(slot.target));
-  }
-  auto buckets = comm::GradientBuckets::of_slots(shapes, bucket_bytes, static_cast<int>(micro_batches));
-  if (equal_slices > 1) buckets.make_slices_equal(shapes, equal_slices);
-  return buckets;
+  if (part_->pulse != nullptr) part_->pulse->moved();
+  times_.part_waits.*what.seconds += seconds_since(start);
 }
 
-std::int64_t max_open_elements(const Program& program, const comm::GradientBuckets& buckets) {
-  std::size_t opened = 0, closed = 0;
-  std::int64_t open = 0, most = 0;
-  for (const Instruction& instruction : program.instructions) {
-    for (; opened < buckets.buckets.size() && buckets.buckets[opened].first_slot < instruction.slots_done; ++opened) {
-      open += buckets.buckets[opened].elements;
+void Worker::wait_for_all(const StepCalls& calls, const Awaited& what,
+                          std::vector<std::unique_ptr<Transfer>>& transfers, int micro_batch) {
+  std::vector<std::size_t> all(transfers.size());
+  std::iota(all.begin(), all.end(), std::size_t{0});
+  wait(calls, what, transfers, all, micro_batch);
+  transfers.clear();
+}
+
+const void* Worker::made(Flight& flight, const Location& location, std::size_t bytes) {
+  const void* memory = nullptr;
+  time(flight, [&] { memory = flight.on_device->made(location, bytes, *flight.call); });
+  return memory;
+}
+
+template <class Compute>
+void Worker::time(Flight& flight, const Compute& compute) {
+  const auto start = Clock::now();
+  const double handed_over = flight.gradients.seconds();
+  compute();
+  const double seconds = seconds_since(start), handing_over = flight.gradients.seconds() - handed_over;
+  flight.seconds += seconds;
+  times_.compute_seconds += seconds - handing_over;
+  times_.merge_seconds += handing_over;
+}
+
+// `skip`: gathers parameters, which all ranks do together, but computes nothing.
+void Worker::run_instructions(Flight& flight, std::size_t first, std::size_t last, bool skip) {
+  MicroBatch& on_device = *flight.on_device;
+  MicroBatchGradients& gradients = flight.gradients;
+  comm::Pulse* const pulse = part_ == nullptr ? nullptr : part_->pulse;
+  const double waited_before = on_device.waited();
+  time(flight, [&] {
+    on_device.bind();
+    MicroBatchOperands operands = on_device.operands(*flight.call);
+    operands.slots = gradients.slots();
+    for (std::size_t begin = first, end = 0; begin < last; begin = end) {
+      end = std::min(on_device.end_of_segment(begin, gradients), last);
+      on_device.before(begin);
+      for (std::size_t i = begin; i < end; ++i) {
+        gradients.before(i, [&](const comm::GradientBuffer& buffer) { on_device.opened(buffer); });
+      }
+      if (!skip) on_device.run(begin, end, operands, gradients.open_buckets());
+      if (pulse != nullptr) pulse->moved();
+      on_device.after(end - 1);
+      for (std::size_t i = begin; i < end; ++i) {
+        gradients.after(i, [&](const comm::GradientBuffer& buffer) { on_device.closing(buffer); });
+      }
     }
-    most = std::max(most, open);
-    for (; closed < opened && buckets.buckets[closed].last_slot <= instruction.slots_done; ++closed) {
-      open -= buckets.buckets[closed].elements;
+  });
+  const double waited = on_device.waited() - waited_before;
+  times_.compute_seconds -= waited;
+  times_.merge_seconds += waited;
+}
+
+// Spans before and after a wait are separate: waiting is not computing.
+void Worker::run_phase(const StepCalls& calls, Flight& flight, const Phase& phase) {
+  std::optional<TraceScope> span;
+  std::size_t begin = phase.first;
+  for (const PartStep& step : phase.steps) {
+    const auto is_there = [&](std::size_t entry) { return is_done(phase.transfers[entry]); };
+    if (!std::all_of(step.awaited.begin(), step.awaited.end(), is_there)) span.reset();
+    wait(calls, phase.awaited, phase.transfers, step.awaited, flight.micro_batch);
+    for (const std::size_t entry : step.awaited) flight.on_device->received(phase.what, entry);
+    if (!span && begin < step.end) {
+      span.emplace(calls.trace, phase.name, calls.step, calls.track, flight.micro_batch);
+      runner_.time_kernels(flight.on_device->times_kernels() ? span->kernel_seconds() : nullptr);
     }
+    run_instructions(flight, begin, step.end, calls.skips_compute != nullptr && *calls.skips_compute);
+    begin = step.end;
+    for (const PartStep::Sent& what : step.sent) phase.send(what);
   }
-  return most;
+  phase.transfers.clear();
 }
 
-std::int64_t scratch_elements(const Program& program, const comm::GradientBuckets& buckets) {
-  return whole_lines(std::max(max_open_elements(program, buckets), buckets.max_elements()));
+void Worker::begin(const StepCalls& calls, Flight& flight) {
+  if (graph_.inputs.empty()) {
+    flight.inputs.valid = samples_;
+  } else {
+    const TraceScope span(calls.trace, "data wait", calls.step, calls.track, flight.micro_batch);
+    const auto start = Clock::now();
+    calls.source.get(calls.step, flight.micro_batch, flight.inputs);
+    times_.data_seconds += seconds_since(start);
+  }
+  flight.target.reset();
+  if (calls.buckets != nullptr) {
+    flight.target.emplace(GradientTarget{*calls.sink, *calls.buckets, flight.micro_batch, calls.loss_scale});
+  }
+  flight.call.emplace(MicroBatchCall{.inputs = flight.inputs,
+                                     .model = calls.model,
+                                     .context = flight.context,
+                                     .gradients = flight.target ? &*flight.target : nullptr,
+                                     .trace = calls.trace,
+                                     .track = calls.track});
+  flight.gradients.begin(*flight.call);
+  time(flight, [&] { flight.on_device->begin(*flight.call); });
 }
 
-double CpuWorker::run(const MicroBatchCall& call) {
-  runner_.time_kernels(call.kernel_seconds);
-  gradients_.begin(call);
-  const GradientTarget* const training = call.gradients;
-  const MicroBatchOperands operands{
-      .inputs = call.inputs.tensors,
-      .model = call.model,
-      .slots = gradients_.slots(),
-      .context = &call.context,
-      .step = call.context.step,
-      .loss_scale = training == nullptr || training->loss_scale == 1 ? nullptr : &training->loss_scale};
-  const auto nothing = [](const comm::GradientBuffer& /*buffer*/) {};
-  (void)runner_.begin();
-  parameters_.begin({call.model.fetched, call.context.step, call.trace, call.track});
-  for (std::size_t i = 0; i < program_.instructions.size(); ++i) {
-    parameters_.before(i);
-    gradients_.before(i, nothing);
-    runner_.run(i, operands);
-    parameters_.after(i);
-    gradients_.after(i, nothing);
-  }
-  return gradients_.seconds() + parameters_.seconds();
+void Worker::forward(const StepCalls& calls, Flight& flight) {
+  const auto send_value = [&](const PartStep::Sent& what) {
+    const auto& links = links_.sent[what.entry];
+    if (links.empty()) return;
+    const void* const value = made(flight, program_.sent[what.entry], links.front().bytes);
+    for (const auto& link : links) send(calls, link, value, flight);
+  };
+  run_phase(calls, flight, {"forward", 0, steps_.forward, kActivations, flight.receives, FromParts::value, send_value});
+  if (calls.buckets != nullptr) receive(calls, FromParts::gradient, flight);
+}
+
+void Worker::backward(const StepCalls& calls, Flight& flight) {
+  wait_for_all(calls, kSends, flight.sends, flight.micro_batch);  // backward may overwrite what forward has made
+  const auto send_gradient = [&](const PartStep::Sent& what) {
+    const auto& link = links_.gradients[what.entry][what.term];
+    send(calls, link, made(flight, program_.received_gradients[what.entry].at(what.term), link.bytes), flight);
+  };
+  const auto first = static_cast<std::size_t>(program_.forward_end);
+  run_phase(calls, flight,
+            {"backward", first, steps_.backward, kGradients, flight.arrivals, FromParts::gradient, send_gradient});
+}
+
+double Worker::try_micro_batch(const MicroBatchCall& call) {
+  Flight& flight = *flights_.front();
+  LOCKSTEP_CHECK(flight.micro_batch < 0, "micro-batches are tried between steps");
+  flight.inputs = call.inputs;
+  flight.context = call.context;
+  flight.call.emplace(call);
+  flight.gradients.begin(*flight.call);
+  flight.seconds = 0;
+  time(flight, [&] { flight.on_device->begin(*flight.call); });
+  flight.on_device->begin_pass(*flight.call, 0);
+  const auto receive_zeros = [&](FromParts what, const std::vector<PartLinks::Link>& links) {
+    for (std::size_t i = 0; i < links.size(); ++i) {
+      std::fill_n(flight.on_device->message(what, i), links[i].bytes, std::byte{0});
+      flight.on_device->received(what, i);
+    }
+  };
+  receive_zeros(FromParts::value, links_.received);
+  receive_zeros(FromParts::gradient, links_.arrivals);
+  runner_.time_kernels(nullptr);
+  run_instructions(flight, 0, program_.instructions.size());
+  time(flight, [&] { flight.on_device->finish(); });
+  times_ = {};
+  return flight.seconds;
 }
 
 }  // namespace lockstep::exec

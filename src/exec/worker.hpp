@@ -1,141 +1,157 @@
-// Worker: computes micro-batches, one at a time, and hands over their gradients bucket by bucket. On a CPU it is a
-// thread (CpuWorker); on a GPU, a stream and the thread that fills it (GpuWorker).
+// Worker: the loop that runs instructions. It computes micro-batches of a model, or of one part of it
+// (graph/parts.hpp), and hands over their gradients bucket by bucket. On a CPU a worker is a thread; on a GPU, a stream
+// and the thread that fills it (exec/micro_batch.hpp).
+//
+// A whole model's micro-batch is computed in one pass. Of a part, a worker has several micro-batches between forward
+// and backward at a time. Activations come from the ranks that have earlier parts and go to those that have later
+// parts; gradients go the other way. Receives are posted early: those of a forward while the previous task computes,
+// those of a backward as soon as its forward is done. A message is waited for only where it is first read, and sent as
+// soon as its content has been made (exec/part_steps.hpp). It is sent from the memory in which it was computed, so a
+// micro-batch's memory is reused only when its messages have left.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
-#include "comm/reduce/gradient_buckets.hpp"
-#include "comm/reduce/gradient_reducer.hpp"
 #include "core/input_source.hpp"
 #include "core/trace.hpp"
 #include "exec/device.hpp"
-#include "exec/fetched_parameters.hpp"
+#include "exec/micro_batch.hpp"
+#include "exec/micro_batch_gradients.hpp"
 #include "exec/micro_batch_runner.hpp"
-#include "exec/parameters.hpp"
-#include "graph/program.hpp"
-#include "lockstep/op.hpp"
+#include "exec/part_links.hpp"
+#include "exec/part_steps.hpp"
+#include "lockstep/communicator.hpp"
 
 namespace lockstep::exec {
 
-/// Where the gradients of a training micro-batch go.
-struct GradientTarget {
-  comm::GradientSink& sink;
-  const comm::GradientBuckets& buckets;
+/// What is computed of a micro-batch at once: of a whole model, or in inference, all; of a part, its forward or its
+/// backward.
+enum class Pass : std::uint8_t { whole, forward, backward };
+
+struct Task {
   int micro_batch = 0;
-  float loss_scale = 1;  ///< a power of two; see TrainStep
+  Pass pass = Pass::whole;
+  int wave = 0;  ///< on a GPU, if ranks divide parameters (exec/gather_layout.hpp)
 };
 
-/// A micro-batch to compute.
-struct MicroBatchCall {
-  const MicroBatchInputs& inputs;  ///< in the host's memory
+/// What is the same for all tasks of a worker in one step.
+struct StepCalls {
+  std::uint64_t step = 0;  ///< of the source, of messages and in timelines
   const ModelView& model;
-  const StepContext& context;
-  const GradientTarget* gradients = nullptr;  ///< null: no training
-  TraceRecorder* trace = nullptr;             ///< where spans are recorded; null: nowhere
-  int track = 0;                              ///< of the timeline
-  int wave = 0;                               ///< on a GPU, if ranks divide parameters (exec/gather_layout.hpp)
-  double* kernel_seconds = nullptr;           ///< seconds inside kernels are added to it, if the worker can measure
-                                              ///< them
+  StepContext context;  ///< its first_position is each micro-batch's own
+  InputSource& source;
+  const RankOfMicroBatch* rank_of_micro_batch = nullptr;  ///< of a part
+  const MessageNumbers* numbers = nullptr;                ///< of a part
+  const comm::GradientBuckets* buckets = nullptr;         ///< null: no training
+  comm::GradientSink* sink = nullptr;
+  float loss_scale = 1;
+  TraceRecorder* trace = nullptr;
+  int track = 0;
+  const std::atomic<bool>* stop = nullptr;           ///< set if another worker of this rank has failed: waits then end
+  const std::atomic<bool>* skips_compute = nullptr;  ///< set if results are no longer needed
+};
+
+/// Seconds that workers wait for other parts.
+struct PartWaits {
+  double activations = 0;  ///< in a forward
+  double gradients = 0;    ///< in a backward
+  double sends = 0;        ///< until what it sends has left
+  [[nodiscard]] double sum() const { return activations + gradients + sends; }
+};
+
+/// Seconds, and bytes.
+struct MicroBatchTimes {
+  double compute_seconds = 0;    ///< kernels only
+  double data_seconds = 0;       ///< waiting for inputs
+  double merge_seconds = 0;      ///< handing over buckets, and waiting for parameters of other hosts or ranks
+  PartWaits part_waits;          ///< if the model is cut
+  std::uint64_t part_bytes = 0;  ///< activations and their gradients sent to other parts
+  MicroBatchTimes& operator+=(const MicroBatchTimes& other);
 };
 
 class Worker {
  public:
-  Worker() = default;
+  /// Called right after a micro-batch's last task: its results are available, and it took `seconds` to compute.
+  using Done = std::function<void(int micro_batch, double seconds)>;
+
+  /// The device, and what `setup` refers to, must outlive it. `filler`: see Device::make_micro_batch.
+  Worker(const Device& device, const ProgramSetup& setup, int worker, KernelSet kernels,
+         const std::shared_ptr<const InputFiller>& filler);
+  ~Worker();
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
-  virtual ~Worker() = default;
 
-  /// Returns when the micro-batch's results are available and its gradients are handed over. Returns the seconds spent
-  /// handing them over and waiting for parameters of other hosts or ranks.
-  virtual double run(const MicroBatchCall& call) = 0;
-  /// A result of the last micro-batch, in host memory; null if the program has none.
-  [[nodiscard]] virtual const float* result(const Location& location) const = 0;
-};
-
-/// Moves a micro-batch's gradients from a program to the reducer. A bucket is opened when its first slot is about to be
-/// written, and handed over when its last one has been. A worker reuses it from micro-batch to micro-batch, so that a
-/// step allocates nothing.
-class MicroBatchGradients {
- public:
-  explicit MicroBatchGradients(const Program& program) : program_(program), slots_(program.slots.size()) {}
-
-  /// Begins a micro-batch; the call must live until it is computed.
-  void begin(const MicroBatchCall& call);
-  /// Per Program::slots; those of open buckets are set.
-  [[nodiscard]] std::span<const SlotMemory> slots() const { return slots_; }
-  /// The buckets that instructions may currently write.
-  [[nodiscard]] std::span<const comm::GradientBuffer> open_buckets() const {
-    return std::span(buffers_).subspan(closed_, buffers_.size() - closed_);
-  }
-  /// End of the instructions, from `first` on, up to the last one of the next bucket; the program's end if no bucket is
-  /// left.
-  [[nodiscard]] std::size_t end_of_part(std::size_t first) const;
-  /// Before instruction i: opened(buffer) for each bucket that begins with it.
-  template <class Opened>
-  void before(std::size_t i, const Opened& opened) {
-    while (next_begins_with(i)) opened(open());
-  }
-  /// After instruction i: closing(buffer) for each bucket that ends with it, before the bucket is handed over.
-  template <class Closing>
-  void after(std::size_t i, const Closing& closing) {
-    while (next_ends_with(i)) {
-      closing(buffers_[closed_]);
-      hand_over();
-    }
-  }
-  /// Seconds spent handing over since begin().
-  [[nodiscard]] double seconds() const { return seconds_; }
+  void run(const StepCalls& calls, std::span<const Task> tasks, const Done& done);
+  /// Computes a micro-batch that exchanges nothing with other parts; returns its seconds.
+  double try_micro_batch(const MicroBatchCall& call);
+  /// A result of the micro-batch that done() was last called for, in host memory; null if the program has none.
+  [[nodiscard]] const float* result(const Location& location) const;
+  /// Number of samples of that micro-batch that count.
+  [[nodiscard]] std::int64_t valid() const { return valid_; }
+  /// Since the last call.
+  [[nodiscard]] MicroBatchTimes take_times() { return std::exchange(times_, {}); }
 
  private:
-  [[nodiscard]] bool next_begins_with(std::size_t instruction) const;
-  [[nodiscard]] bool next_ends_with(std::size_t instruction) const;
-  const comm::GradientBuffer& open();
-  void hand_over();
+  /// A micro-batch from its first receive until its last message has left.
+  struct Flight;
 
+  Flight& flight_of(int micro_batch);
+  Flight* free_flight();
+  void post_next_receives(const StepCalls& calls, std::span<const Task> rest);
+  void start(const StepCalls& calls, Flight& flight, int micro_batch);
+  void run_tasks(const StepCalls& calls, std::span<const Task> tasks, const Done& done);
+  void begin(const StepCalls& calls, Flight& flight);
+  void forward(const StepCalls& calls, Flight& flight);
+  void backward(const StepCalls& calls, Flight& flight);
+  void run_instructions(Flight& flight, std::size_t first, std::size_t last, bool skip = false);
+  /// Adds the seconds of `compute`, which runs instructions or waits for them, to the flight.
+  template <class Compute>
+  void time(Flight& flight, const Compute& compute);
+  /// What is waited for: its name in timelines and messages, and where its seconds are added.
+  struct Awaited {
+    const char* name;
+    double PartWaits::*seconds;
+  };
+  static const Awaited kActivations, kGradients, kSends;
+  /// What a pass computes.
+  struct Phase {
+    const char* name;   ///< in timelines
+    std::size_t first;  ///< instruction
+    const std::vector<PartStep>& steps;
+    const Awaited& awaited;
+    std::vector<std::unique_ptr<Transfer>>& transfers;  ///< to wait for
+    FromParts what;                                     ///< what these transfers bring
+    std::function<void(const PartStep::Sent&)> send;
+  };
+  void run_phase(const StepCalls& calls, Flight& flight, const Phase& phase);
+  void wait(const StepCalls& calls, const Awaited& what, std::vector<std::unique_ptr<Transfer>>& transfers,
+            std::span<const std::size_t> entries, int micro_batch);
+  void wait_for_all(const StepCalls& calls, const Awaited& what, std::vector<std::unique_ptr<Transfer>>& transfers,
+                    int micro_batch);
+  void receive(const StepCalls& calls, FromParts what, Flight& flight);
+  void send(const StepCalls& calls, const PartLinks::Link& link, const void* from, Flight& flight);
+  /// What instructions have computed, in memory that it can be sent from.
+  [[nodiscard]] const void* made(Flight& flight, const Location& location, std::size_t bytes);
+
+  const Graph& graph_;
   const Program& program_;
-  const MicroBatchCall* call_ = nullptr;
-  std::vector<SlotMemory> slots_;
-  std::vector<comm::GradientBuffer> buffers_;  ///< of the buckets opened so far
-  std::size_t closed_ = 0;
-  double seconds_ = 0;
-};
-
-/// Bytes of each of MicroBatchInputs::tensors. `filler`: null if the inputs are copied.
-[[nodiscard]] std::vector<std::size_t> tensor_bytes(const Graph& graph, const InputFiller* filler);
-
-/// The buckets of a program's slots. `scattered`: only the owner of a slice updates its weights; then all uses of a
-/// weight have the same owners. `shared`: numbers of parameters that are excepted, because other parts of the model
-/// need the sum of their gradients, too. `reordered`: by parameter, as stored_in_another_order(); such a weight has one
-/// owner, because a run of its elements there is no run of the model's. `equal_slices`: ranks whose slices of gathered
-/// buckets are to be equal; 0: they need not be.
-[[nodiscard]] comm::GradientBuckets gradient_buckets(const Program& program, std::int64_t bucket_bytes,
-                                                     std::int64_t micro_batches, bool scattered = false,
-                                                     std::span<const std::size_t> shared = {},
-                                                     const std::vector<bool>& reordered = {}, int equal_slices = 0);
-
-/// The most elements in buckets that a micro-batch has open at a time, between GradientSink's buffer() and ready().
-[[nodiscard]] std::int64_t max_open_elements(const Program& program, const comm::GradientBuckets& buckets);
-
-/// Floats that a worker needs for gradients while it tries micro-batches (Executor::try_micro_batches).
-[[nodiscard]] std::int64_t scratch_elements(const Program& program, const comm::GradientBuckets& buckets);
-
-/// Kernels write gradients into the reducer's buffers, and are done when they return.
-class CpuWorker final : public Worker {
- public:
-  CpuWorker(const Program& program, KernelSet kernels)
-      : program_(program), runner_(program, std::move(kernels)), gradients_(program), parameters_(program, false) {}
-
-  double run(const MicroBatchCall& call) override;
-  [[nodiscard]] const float* result(const Location& location) const override { return runner_.result(location); }
-
- private:
-  const Program& program_;
+  const PartOfModel* part_;  ///< null: the graph is a whole model
+  const PartLinks& links_;
+  const std::int64_t samples_;  ///< of a micro-batch
+  const PartSteps steps_;
+  const std::vector<PartStep> whole_;  ///< all instructions
   MicroBatchRunner runner_;
-  MicroBatchGradients gradients_;
-  ParameterReader parameters_;
+  std::vector<std::unique_ptr<Flight>> flights_;
+  const Flight* last_ = nullptr;  ///< the one done() was last called for
+  std::int64_t valid_ = 0;
+  MicroBatchTimes times_;
 };
 
 }  // namespace lockstep::exec

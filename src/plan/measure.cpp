@@ -13,8 +13,8 @@
 #include "device/cpu/add.hpp"
 #include "device/threads.hpp"
 #include "exec/compiled.hpp"
+#include "exec/micro_batch_gradients.hpp"
 #include "exec/micro_batch_runner.hpp"
-#include "exec/worker.hpp"
 #include "exec/worker_pool.hpp"
 #include "graph/model_graph.hpp"
 #include "graph/workload.hpp"
@@ -63,7 +63,7 @@ class TimedMicroBatch {
   void run(bool first) {
     if (first) ++context_.parameters_version;
     exec::MicroBatchOperands operands{.inputs = inputs_, .model = model_, .slots = slots_, .context = &context_};
-    (void)runner_->begin();
+    runner_->begin();
     for (std::size_t i = 0; i < program_.instructions.size(); ++i) {
       const auto start = Clock::now();
       runner_->run(i, operands);

@@ -5,8 +5,8 @@
 #include <string>
 
 #include "core/round_up.hpp"
-#include "exec/part_worker.hpp"
-#include "exec/worker.hpp"
+#include "exec/micro_batch_gradients.hpp"
+#include "exec/part_links.hpp"
 #include "graph/weight_order.hpp"
 #include "optim/other_parts.hpp"
 #include "plan/placement.hpp"

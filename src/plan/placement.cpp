@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "comm/reduce/micro_batch_assignment.hpp"
-#include "exec/part_worker.hpp"
+#include "exec/part_links.hpp"
 #include "graph/crossings.hpp"
 #include "graph/gradient_flow.hpp"
 #include "graph/workload.hpp"

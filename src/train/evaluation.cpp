@@ -249,9 +249,11 @@ void Evaluation::compute(std::vector<float>& rows, comm::WorkProgress& progress)
     add_whole_numbers(micro_batch);
     progress.advance();
   };
-  if (is_cut()) return executor_->evaluate(runs_, schedule_, loader_, take, &progress.stopped());
-  const int waves = options_.workers.empty() ? 0 : exec::waves_of(counts(), options_.workers);
-  executor_->evaluate(runs_, mine(), loader_, take, waves, &progress.stopped());
+  const exec::Step step{.number = runs_,
+                        .micro_batches = mine(),
+                        .of_part = is_cut() ? &schedule_ : nullptr,
+                        .waves = options_.workers.empty() ? 0 : exec::waves_of(counts(), options_.workers)};
+  executor_->evaluate(step, loader_, take, &progress.stopped());
 }
 
 void Evaluation::add_whole_numbers(const exec::EvaluatedMicroBatch& micro_batch) {

@@ -17,7 +17,7 @@ namespace lockstep::train {
 
 /// Trains micro-batch 0 of step 0 from the graph's initial values for `seed`, and returns 16 hexadecimal digits over
 /// its loss, gradients and statistics. `executor`: of `graph`, on `device`. Allocates memory for the parameters and
-/// their gradients while it runs. `loss_scale`: see exec::TrainStep.
+/// their gradients while it runs. `loss_scale`: see exec::Step.
 [[nodiscard]] std::string hash_of_micro_batch(exec::Executor& executor, const Graph& graph, const exec::Device& device,
                                               std::uint64_t seed, InputSource& source, float loss_scale = 1);
 

@@ -276,7 +276,7 @@ void LoadedModel::predict(const DataSet& samples, const TakePrediction& take) {
   std::vector<int> ids(static_cast<std::size_t>(samples.size()));
   std::iota(ids.begin(), ids.end(), 0);
   const auto values = static_cast<std::size_t>(elements(prediction_shape_));
-  predictor.executor.evaluate(0, ids, source, [&](const exec::EvaluatedMicroBatch& micro_batch) {
+  predictor.executor.evaluate({.micro_batches = ids}, source, [&](const exec::EvaluatedMicroBatch& micro_batch) {
     take(micro_batch.micro_batch, std::span(micro_batch.prediction, values));
   });
 }

@@ -143,7 +143,8 @@ exec::PartSchedule ModelParts::schedule(std::span<const comm::MicroBatchAssignme
     }
     ++schedule.waves[wave].readers;
     const int worker = setup.rank_of_micro_batch[static_cast<std::size_t>(part)][static_cast<std::size_t>(micro_batch)];
-    schedule.tasks[static_cast<std::size_t>(worker - first_worker[rank])].push_back({micro_batch, forward, waves[i]});
+    schedule.tasks[static_cast<std::size_t>(worker - first_worker[rank])].push_back(
+        {micro_batch, forward ? exec::Pass::forward : exec::Pass::backward, waves[i]});
   }
   return schedule;
 }

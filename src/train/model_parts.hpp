@@ -14,7 +14,7 @@
 #include "comm/transport/group.hpp"
 #include "comm/transport/pulse.hpp"
 #include "exec/executor.hpp"
-#include "exec/part_worker.hpp"
+#include "exec/part_links.hpp"
 #include "graph/parts.hpp"
 #include "lockstep/communicator.hpp"
 #include "lockstep/events.hpp"

@@ -48,7 +48,7 @@ void SetPredictor::predict(const std::vector<int>& micro_batches,
                            const std::function<void(std::int64_t id, std::span<const float> prediction)>& take,
                            const std::function<void()>& advance) {
   loader_.assign(0, micro_batches);
-  executor_->evaluate(0, micro_batches, loader_, [&](const exec::EvaluatedMicroBatch& micro_batch) {
+  executor_->evaluate({.micro_batches = micro_batches}, loader_, [&](const exec::EvaluatedMicroBatch& micro_batch) {
     const std::int64_t first = micro_batch.micro_batch * micro_batch_samples_;
     for (std::int64_t i = 0; i < micro_batch.valid; ++i) {
       take(first + i, std::span(micro_batch.prediction + static_cast<std::size_t>(i) * values_, values_));

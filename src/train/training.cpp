@@ -87,7 +87,7 @@ TrainResult Training::run() {
 
 void Training::step() {
   observe::StepScope step = observers_.step(progress_.step);
-  const exec::TrainStep work = feed();
+  const exec::Step work = feed();
   const std::vector<exec::MicroBatchScalars>& losses = compute(step, work);
   const exec::StepSums sums = reduce(step, losses);
   update(step, sums);
@@ -95,7 +95,7 @@ void Training::step() {
 }
 
 // What this rank computes in this step. Its inputs have been loading since earlier steps.
-exec::TrainStep Training::feed() {
+exec::Step Training::feed() {
   last_.loss_scale = progress_.loss_scale.scale;
   last_.gradient_scale = last_.loss_scale > 0 ? last_.loss_scale / run_.targets_in_mean : 1;
   engine_.begin_step(static_cast<std::uint64_t>(progress_.step), balancing_.assignments(), part_schedule_.backwards);
@@ -108,7 +108,7 @@ exec::TrainStep Training::feed() {
 }
 
 // Forward and backward of this rank's micro-batches. Finished gradient buckets are already being reduced meanwhile.
-const std::vector<exec::MicroBatchScalars>& Training::compute(observe::StepScope& step, const exec::TrainStep& work) {
+const std::vector<exec::MicroBatchScalars>& Training::compute(observe::StepScope& step, const exec::Step& work) {
   const auto phase = step.enter(observe::StepPhase::compute);
   const auto& losses = engine_.executor->train(work, *engine_.loader, engine_.buckets, *engine_.reducer);
   balancing_.computed(*engine_.executor, engine_.buckets);

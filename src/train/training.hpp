@@ -70,8 +70,8 @@ class Training {
   void start_observers();
 
   void step();
-  [[nodiscard]] exec::TrainStep feed();
-  const std::vector<exec::MicroBatchScalars>& compute(observe::StepScope& step, const exec::TrainStep& work);
+  [[nodiscard]] exec::Step feed();
+  const std::vector<exec::MicroBatchScalars>& compute(observe::StepScope& step, const exec::Step& work);
   [[nodiscard]] exec::StepSums reduce(observe::StepScope& step, const std::vector<exec::MicroBatchScalars>& losses);
   void update(observe::StepScope& step, const exec::StepSums& sums);
   void observe(const observe::StepScope& step, const exec::StepSums& sums);

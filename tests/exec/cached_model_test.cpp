@@ -2,6 +2,7 @@
 #include "exec/cached_model.hpp"
 
 #include <gtest/gtest.h>
+#include <array>
 
 #include <cstring>
 
@@ -60,7 +61,8 @@ struct Whole {
     Executor executor(graph, Mode::inference, device, pool, 1);
     executor.use({parameters, states});
     std::vector<float> all;
-    executor.evaluate(0, {0}, source, [&](const EvaluatedMicroBatch& micro_batch) {
+    const std::array one = {0};
+    executor.evaluate({.micro_batches = one}, source, [&](const EvaluatedMicroBatch& micro_batch) {
       all.assign(micro_batch.prediction, micro_batch.prediction + kContext * kVocabulary);
     });
     return all;

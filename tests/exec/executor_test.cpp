@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 #include <omp.h>
+#include <array>
 
 #include <algorithm>
 #include <limits>
@@ -205,6 +206,25 @@ TEST(Executor, AnErrorOfAWorkerArrives) {
   EXPECT_THROW((void)bench.executor->train({0, bench.assignment.micro_batches_of_rank[0]}, bench.source, bench.buckets,
                                            *bench.reducer),
                std::runtime_error);
+}
+
+TEST(Executor, AfterAnErrorOtherMicroBatchesCanBePredicted) {
+  Bench bench(1);
+  Executor executor(bench.graph, Mode::inference, bench.device, bench.pool, 1);
+  executor.use({bench.parameters, bench.states});
+  const std::array all = {0, 1, 2, 3};
+  std::vector<int> predicted;
+  const auto predict = [&] {
+    executor.evaluate({.micro_batches = all}, bench.source,
+                      [&](const EvaluatedMicroBatch& micro_batch) { predicted.push_back(micro_batch.micro_batch); });
+  };
+  bench.source.fail_at = 1;
+  EXPECT_THROW(predict(), std::runtime_error);
+  EXPECT_EQ(predicted, std::vector{0});
+  bench.source.fail_at = -1;
+  predicted.clear();
+  predict();
+  EXPECT_EQ(predicted, std::vector(all.begin(), all.end()));
 }
 
 // oneDNN's sums depend on the number of its threads.

@@ -1,5 +1,6 @@
 // The executor on a FakeGpu: the CPU's bits, the order of every access, and the errors of a GPU that is too small.
 #include <gtest/gtest.h>
+#include <array>
 
 #include <cstdlib>
 
@@ -207,9 +208,11 @@ struct GpuBench {
     return value.channels_last ? filter_sizes(value.spec.shape) : FilterSizes();
   }
 
+  static constexpr std::array kAll = {0, 1, 2, 3, 4, 5};
+
   static void evaluate(Executor& evaluation, RandomSource& source, Results& results) {
     std::vector<float> losses(kGpuMicroBatches * kGpuBatch);
-    evaluation.evaluate(0, {0, 1, 2, 3, 4, 5}, source, [&](const EvaluatedMicroBatch& micro_batch) {
+    evaluation.evaluate({.micro_batches = kAll}, source, [&](const EvaluatedMicroBatch& micro_batch) {
       std::copy_n(micro_batch.loss, kGpuBatch, losses.begin() + std::ptrdiff_t{kGpuBatch} * micro_batch.micro_batch);
       EXPECT_EQ(micro_batch.metrics.size(), 1U);
       EXPECT_EQ(micro_batch.prediction, nullptr) << "which nobody reads, and a GPU would have to copy";
@@ -220,7 +223,7 @@ struct GpuBench {
   static void predict(Executor& prediction, RandomSource& source, Results& results) {
     constexpr std::size_t kRow = 10 * kGpuBatch;
     std::vector<float> predictions(kGpuMicroBatches * kRow);
-    prediction.evaluate(0, {0, 1, 2, 3, 4, 5}, source, [&](const EvaluatedMicroBatch& micro_batch) {
+    prediction.evaluate({.micro_batches = kAll}, source, [&](const EvaluatedMicroBatch& micro_batch) {
       std::copy_n(micro_batch.prediction, kRow,
                   predictions.begin() + static_cast<std::ptrdiff_t>(kRow) * micro_batch.micro_batch);
       EXPECT_EQ(micro_batch.loss, nullptr);

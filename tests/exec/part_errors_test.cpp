@@ -68,10 +68,10 @@ TEST(PartErrors, AnErrorOfAWorkerEndsTheWaitsOfTheOthers) {
     const TensorBlock states(part.part.graph, part.part.graph.states);
     executor.use({parameters, states});
     Zeros source(part.part.graph);
-    const PartSchedule schedule{.tasks = {{{.micro_batch = 0}}, {{.micro_batch = 1}, {.micro_batch = 2}}},
+    const PartSchedule schedule{.tasks = {{{0, Pass::forward}}, {{1, Pass::forward}, {2, Pass::forward}}},
                                 .rank_of_micro_batch = {{0, 0, 0}, {1, 1, 1}},
                                 .numbers = {.to = {{}, {}}, .from = {{0, 1, 2}, {}}}};
-    executor.evaluate(0, schedule, source, [&](const EvaluatedMicroBatch& micro_batch) {
+    executor.evaluate({.of_part = &schedule}, source, [&](const EvaluatedMicroBatch& micro_batch) {
       both.arrive_and_wait();
       if (micro_batch.micro_batch == 0) throw std::range_error("the first micro-batch");
     });

@@ -76,7 +76,7 @@ class Piece {
 
   void forward(std::vector<const void*> received) {
     received_ = std::move(received);
-    (void)runner_.begin();
+    runner_.begin();
     for (std::int32_t i = 0; i < program_.forward_end; ++i) runner_.run(static_cast<std::size_t>(i), operands());
   }
   void backward(std::vector<const void*> arrived) {

@@ -15,7 +15,7 @@
 #include "balance/split.hpp"
 #include "comm/reduce/micro_batch_assignment.hpp"
 #include "exec/cpu_device.hpp"
-#include "exec/part_worker.hpp"
+#include "exec/part_links.hpp"
 #include "graph/model_graph.hpp"
 #include "graph/models/zoo.hpp"
 #include "lockstep/graph_builder.hpp"

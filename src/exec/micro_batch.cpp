@@ -1,4 +1,4 @@
-#include "exec/part_micro_batch.hpp"
+#include "exec/micro_batch.hpp"
 
 #include <algorithm>
 
@@ -20,15 +20,20 @@ std::vector<const void*> addresses(const std::vector<AlignedBytes>& memory) {
 
 }  // namespace
 
-CpuPartMicroBatch::CpuPartMicroBatch(const ProgramSetup& setup, MicroBatchRunner& runner)
+CpuMicroBatch::CpuMicroBatch(const ProgramSetup& setup, MicroBatchRunner& runner)
     : runner_(runner),
       arena_(MicroBatchRunner::arena_bytes(setup.program)),
-      values_(memory_of(setup.part->links.received)),
-      gradients_(memory_of(setup.part->links.arrivals)),
+      values_(memory_of(setup.links().received)),
+      gradients_(memory_of(setup.links().arrivals)),
       values_at_(addresses(values_)),
-      gradients_at_(addresses(gradients_)) {}
+      gradients_at_(addresses(gradients_)),
+      parameters_(setup.program, setup.part != nullptr) {}
 
-MicroBatchOperands CpuPartMicroBatch::operands(const MicroBatchCall& call) const {
+void CpuMicroBatch::begin_pass(const MicroBatchCall& call, int /*wave*/) {
+  parameters_.begin({call.model.fetched, call.context.step, call.trace, call.track});
+}
+
+MicroBatchOperands CpuMicroBatch::operands(const MicroBatchCall& call) const {
   const GradientTarget* const target = call.gradients;
   return {.inputs = call.inputs.tensors,
           .model = call.model,
