@@ -1,12 +1,16 @@
-"""tests/bad/jobs through the program itself: `lockstep check` must exit with 78 and find each mistake at its place. The
-wording may differ from expected.txt in lists of the catalogue's entries: expected.txt was written with the tests' small
-catalogue."""
+"""tests/bad/jobs.txt through the program itself: `lockstep check` must exit with 78 and find each mistake at its place.
+The wording may differ in lists of the catalogue's entries: the table was written with the tests' small catalogue."""
 
 import os
 import pathlib
 import re
 import subprocess
 import sys
+import tempfile
+
+BAD = pathlib.Path(__file__).resolve().parents[1] / "bad"
+sys.path.insert(0, str(BAD))
+import table  # noqa: E402
 
 PLACE = re.compile(r"^(?:lockstep: )?(job\.yaml:\d+:\d+(?:: [\w.<>\[\]]+)?|command line: [^:]+): ")
 
@@ -15,23 +19,25 @@ def places(text):
     return [found.group(1) for line in text.splitlines() if (found := PLACE.match(line))]
 
 
-def check(program, folder):
-    arguments = (folder / "args").read_text().split("\n")[:-1] if (folder / "args").exists() else []
+def check(program, case):
+    arguments = case.arguments or []
     if any("=" not in argument for argument in arguments):
         return []  # the program would take it for a second job file
-    done = subprocess.run([program, "check", "job.yaml", *arguments], cwd=folder, capture_output=True, text=True)
-    problems = [] if done.returncode == 78 else [f"{folder.name}: expected exit code 78, found {done.returncode}"]
-    expected, found = places((folder / "expected.txt").read_text()), places(done.stderr + done.stdout)
+    with tempfile.TemporaryDirectory() as folder:
+        pathlib.Path(folder, "job.yaml").write_text(case.files["job.yaml"], encoding="utf-8")
+        done = subprocess.run([program, "check", "job.yaml", *arguments], cwd=folder, capture_output=True, text=True)
+    problems = [] if done.returncode == 78 else [f"{case.name}: expected exit code 78, found {done.returncode}"]
+    expected, found = places(case.expected), places(done.stderr + done.stdout)
     if found != expected or not expected:
-        problems.append(f"{folder.name}: expected mistakes at {expected}, found {found}:\n{done.stderr}")
+        problems.append(f"{case.name}: expected mistakes at {expected}, found {found}:\n{done.stderr}")
     return problems
 
 
 def main():
-    folders = sorted(pathlib.Path(sys.argv[1]).iterdir())
-    problems = [problem for folder in folders for problem in check(os.environ["LOCKSTEP"], folder)]
-    print("\n".join([*problems, f"{len(folders)} bad jobs"]))
-    return 1 if problems or not folders else 0
+    cases = table.read(BAD / "jobs.txt")
+    problems = [problem for case in cases for problem in check(os.environ["LOCKSTEP"], case)]
+    print("\n".join([*problems, f"{len(cases)} bad jobs"]))
+    return 1 if problems or not cases else 0
 
 
 if __name__ == "__main__":

@@ -1,11 +1,11 @@
-// tests/bad/jobs: one folder per mistake, with the job (job.yaml), overrides if any (args, one per line) and the exact
-// message (expected.txt). Jobs are read with these tests' catalogue.
+// tests/bad/jobs.txt: jobs with a mistake each, and the exact message (tests/bad/table.py says how they are written).
+// Jobs are read with these tests' catalogue.
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <filesystem>
 #include <fstream>
-#include <sstream>
+#include <ostream>
+#include <string>
+#include <vector>
 
 #include "config/config.hpp"
 #include "config/test_catalogue.hpp"
@@ -13,46 +13,68 @@
 namespace lockstep::config {
 namespace {
 
-std::string read_file(const std::filesystem::path& path) {
-  std::ifstream file(path);
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
+struct Case {
+  std::string name, job, expected;
+  std::vector<std::string> overrides;
+};
+void PrintTo(const Case& bad, std::ostream* out) {
+  *out << bad.name;
 }
 
-std::vector<std::string> read_lines(const std::filesystem::path& path) {
-  std::istringstream text(read_file(path));
-  std::vector<std::string> lines;
-  for (std::string line; std::getline(text, line);) lines.push_back(line);
-  return lines;
+/// Words as in a shell, with single quotes at most.
+std::vector<std::string> words_of(const std::string& line) {
+  std::vector<std::string> words;
+  bool quoted = false, begun = false;
+  for (const char c : line) {
+    if (c == '\'') {
+      quoted = !quoted;
+    } else if (c == ' ' && !quoted) {
+      begun = false;
+      continue;
+    }
+    if (!begun) words.emplace_back();
+    begun = true;
+    if (c != '\'') words.back() += c;
+  }
+  return words;
 }
 
-std::vector<std::filesystem::path> folders() {
-  std::vector<std::filesystem::path> found;
-  for (const auto& entry : std::filesystem::directory_iterator(BAD_JOBS)) found.push_back(entry.path());
-  std::sort(found.begin(), found.end());
-  return found;
+std::vector<Case> cases() {
+  std::vector<Case> list;
+  std::ifstream table(BAD_JOBS);
+  for (std::string line; std::getline(table, line);) {
+    if (line.starts_with("=== ")) {
+      list.push_back({line.substr(4), "", "", {}});
+    } else if (list.empty() || line.empty() || line.starts_with("--- ") || line.starts_with("% ")) {
+      continue;
+    } else if (line[0] == '|') {
+      list.back().job += line.substr(1) + "\n";
+    } else if (line[0] == '$') {
+      list.back().overrides = words_of(line.substr(1));
+    } else {
+      list.back().expected += line + "\n";
+    }
+  }
+  return list;
 }
 
-class BadJob : public testing::TestWithParam<std::filesystem::path> {};
+class BadJob : public testing::TestWithParam<Case> {};
 
 TEST_P(BadJob, HasItsMessage) {
   try {
-    (void)load_text(read_file(GetParam() / "job.yaml"), "job.yaml", read_lines(GetParam() / "args"), test_catalogue(),
-                    /*need_data=*/true);
+    (void)load_text(GetParam().job, "job.yaml", GetParam().overrides, test_catalogue(), /*need_data=*/true);
     FAIL() << "the job was accepted";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ExitCode::configuration);
-    EXPECT_EQ(error.what() + std::string("\n"), read_file(GetParam() / "expected.txt"));
+    EXPECT_EQ(error.what() + std::string("\n"), GetParam().expected);
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, BadJob, testing::ValuesIn(folders()),
-                         [](const auto& job) { return job.param.filename().string(); });
+INSTANTIATE_TEST_SUITE_P(All, BadJob, testing::ValuesIn(cases()), [](const auto& bad) { return bad.param.name; });
 
 TEST(BadJobs, AreManyAndWhole) {
-  EXPECT_GE(folders().size(), 35u);
-  for (const auto& folder : folders()) EXPECT_TRUE(std::filesystem::exists(folder / "expected.txt")) << folder;
+  EXPECT_GE(cases().size(), 160U);
+  for (const Case& bad : cases()) EXPECT_FALSE(bad.expected.empty()) << bad.name;
 }
 
 }  // namespace

@@ -1,13 +1,12 @@
 """Compares the JSON Schema with a real validator: it must accept every good job and refuse every bad one whose rule a
 schema can express.
 
-    schema_verdicts.py (--program PROGRAM | --schema FILE) [--good FOLDER]... [--bad FOLDER]...
+    schema_verdicts.py (--program PROGRAM | --schema FILE) [--good FOLDER]... [--bad TABLE]...
 
 PROGRAM schema prints the schema; PROGRAM canonical JOB, if there is such a command, prints a job with every default,
-which the schema must accept too. A good folder holds *.yaml. A bad folder holds folders like those in tests/bad/jobs;
-one with a file `schema` ("no: <reason>") breaks a rule that no schema can express: the validator must then accept it,
-or the file is unnecessary. Jobs that are bad only because of their overrides (`args`) are left out, and so are commands
-without a job (tests/bad/cli).
+which the schema must accept too. A good folder holds *.yaml. A bad table is one of tests/bad: the validator must refuse
+its jobs, but accept those that break a rule which no schema can express, or the table need not say so. Jobs that are bad
+only because of their overrides are left out, and so are commands without a job.
 """
 
 import argparse
@@ -19,6 +18,9 @@ import sys
 
 import jsonschema
 import yaml
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "bad"))
+import table  # noqa: E402
 
 
 class Loader(yaml.SafeLoader):
@@ -37,8 +39,8 @@ Loader.add_implicit_resolver(
 Loader.add_constructor("tag:yaml.org,2002:int", lambda loader, node: int(loader.construct_scalar(node), 10))
 
 
-def load(path):
-    return yaml.load(path.read_text(), Loader)
+def load(text):
+    return yaml.load(text, Loader)
 
 
 def schema_of(options):
@@ -53,7 +55,7 @@ def check_local(schema):
 
 
 def check_good(validator, path, program):
-    problems = [f"{path}: refused: {e.json_path}: {e.message}" for e in validator.iter_errors(load(path))]
+    problems = [f"{path}: refused: {e.json_path}: {e.message}" for e in validator.iter_errors(load(path.read_text()))]
     if program:
         done = subprocess.run([program, "canonical", str(path)], capture_output=True, text=True)
         if done.returncode == 0:
@@ -62,22 +64,17 @@ def check_good(validator, path, program):
     return problems
 
 
-def check_bad(validator, folder):
+def check_bad(validator, case):
     """A list of problems, and whether the schema refused the job; None if it was not asked."""
-    marker = folder / "schema"
     try:
-        accepted = validator.is_valid(load(folder / "job.yaml"))
+        accepted = validator.is_valid(load(case.files["job.yaml"]))
     except yaml.YAMLError:
         accepted = True  # not YAML at all: the schema does not apply
-    if marker.exists() and not accepted:
-        return [f"{folder.name}: the schema refuses it; remove the file 'schema'"], None
-    if not marker.exists() and accepted:
-        return [f"{folder.name}: the schema accepts it"], None
+    if case.unsayable and not accepted:
+        return [f"{case.name}: the schema refuses it; remove the line '% {case.unsayable}'"], None
+    if not case.unsayable and accepted:
+        return [f"{case.name}: the schema accepts it"], None
     return [], not accepted
-
-
-def is_bad_by_overrides(folder):
-    return folder.parent.name == "jobs" and (folder / "args").exists()
 
 
 def main():
@@ -95,11 +92,11 @@ def main():
     good = [path for folder in options.good for path in sorted(pathlib.Path(folder).glob("*.yaml"))]
     for path in good:
         problems += check_good(validator, path, options.program)
-    bad = [path for folder in options.bad for path in sorted(pathlib.Path(folder).iterdir())]
-    bad = [path for path in bad if (path / "job.yaml").exists() and not is_bad_by_overrides(path)]
+    bad = [case for path in options.bad for case in table.read(path)
+           if "job.yaml" in case.files and (case.code is not None or not case.arguments)]
     refused = 0
-    for folder in bad:
-        found, was_refused = check_bad(validator, folder)
+    for case in bad:
+        found, was_refused = check_bad(validator, case)
         problems += found
         refused += bool(was_refused)
     if not good and not bad:

@@ -2,19 +2,23 @@
 """Good and bad jobs get the same verdict from `lockstep check --no-data` and from `helm template`, as far as a schema
 can express it.
 
-A job of tests/bad/jobs with a file `schema` ("no: <reason>") breaks a rule that no schema can express. One whose
-mistake is in its overrides (`args`) does not apply to a values file."""
+Of tests/bad/jobs.txt, those that break a rule which no schema can express are left out, and those whose mistake is in
+their overrides, which do not apply to a values file."""
 import concurrent.futures
 import json
 import os
 import pathlib
 import re
 import subprocess
+import sys
 import tempfile
 import unittest
 
 import yaml
 from kube_tools import ROOT, programs, template
+
+sys.path.insert(0, str(ROOT / "tests/bad"))
+import table  # noqa: E402
 
 # What Helm accepts although the program refuses it as a job file, and why that is right.
 HELM_TAKES = {
@@ -54,17 +58,21 @@ class Corpus(unittest.TestCase):
                 self.assertTrue(rendered, refusal)
 
     def test_bad_jobs(self):
-        folders = [folder for folder in sorted((ROOT / "tests/bad/jobs").iterdir()) if not (folder / "args").exists()]
-        sayable = [folder for folder in folders if not (folder / "schema").exists()]
+        sayable = [case for case in table.read(ROOT / "tests/bad/jobs.txt") if not case.arguments and not case.unsayable]
         self.assertGreater(len(sayable), 50)
-        for job, (taken, why), (rendered, _) in verdicts([folder / "job.yaml" for folder in sayable]):
-            with self.subTest(job=job.parent.name):
-                self.assertFalse(taken, why)
-                self.assertEqual(rendered, job.parent.name in HELM_TAKES)
+        with tempfile.TemporaryDirectory() as folder:
+            for case in sayable:
+                pathlib.Path(folder, case.name).write_text(case.files["job.yaml"], encoding="utf-8")
+            for job, (taken, why), (rendered, _) in verdicts([pathlib.Path(folder, case.name) for case in sayable]):
+                with self.subTest(job=job.name):
+                    self.assertFalse(taken, why)
+                    self.assertEqual(rendered, job.name in HELM_TAKES)
 
     def test_a_refusal_names_the_key(self):
-        job = ROOT / "tests/bad/jobs/01_unknown_key/job.yaml"
-        _, refusal = render(job)
+        with tempfile.TemporaryDirectory() as folder:
+            job = pathlib.Path(folder, "job.yaml")
+            job.write_text(table.read(ROOT / "tests/bad/jobs.txt")[0].files["job.yaml"], encoding="utf-8")
+            _, refusal = render(job)
         self.assertIn("/job", refusal.replace("job.", "/job"))
         self.assertIn("additional properties", refusal)
 
