@@ -21,6 +21,7 @@ prepare() {
 } >/dev/null
 
 check includes scripts/check_includes.py
+check figures scripts/figures.py
 check format scripts/format.sh --check
 if command -v shellcheck >/dev/null; then
   check shellcheck bash -c 'git ls-files "*.sh" .ci/run | xargs shellcheck'
