@@ -2,12 +2,25 @@
 # Writes what Lists.cmake describes. A file whose text stays the same is left as it is, and so is what was made of it.
 
 # names_in(OUT DEFINITION file...): the names, in place of @, of what these files define. What uses the table
-# LOCKSTEP_ACTIVATIONS defines that for each activation.
+# LOCKSTEP_ACTIVATIONS defines that for each activation. A file without any is an error, and so is a definition whose
+# line begins like these but goes on otherwise: the list would lose it silently.
 function(names_in OUT DEFINITION)
   string(REPLACE "@" "([a-z0-9_]+)" PATTERN "${DEFINITION}")
+  string(REGEX REPLACE "^\n(.*)\\\\\\(.*$" "\n([A-Za-z][^\n;]* )?\\1\\\\([^\n;]*" ALIKE "${PATTERN}")
   set(NAMES "")
   foreach(FILE ${ARGN})
     file(READ ${FILE} TEXT)
+    string(REGEX MATCHALL "${ALIKE}" FOUND "${TEXT}")
+    foreach(ONE IN LISTS FOUND)
+      string(STRIP "${ONE}" LINE)
+      if(NOT ONE MATCHES "^${PATTERN}$")
+        message(FATAL_ERROR "${FILE}: expected a definition as in 'cmake/WriteLists.cmake', found '${LINE}'")
+      endif()
+    endforeach()
+    if(NOT FOUND AND NOT TEXT MATCHES "\nLOCKSTEP_ACTIVATIONS\\(")
+      string(STRIP "${DEFINITION}" EXPECTED)
+      message(FATAL_ERROR "${FILE}: expected '${EXPECTED}', found none; define it, or rename the file")
+    endif()
     string(REGEX MATCHALL "${PATTERN}" FOUND "${TEXT}")
     foreach(ONE IN LISTS FOUND)
       string(REGEX REPLACE "${PATTERN}" "\\1" NAME "${ONE}")
@@ -140,4 +153,22 @@ ${CALLS}}
 void add_built_in(OptimizerRegistry& registry) {
   for_each_optimizer([&](const char* /*name*/, const auto& make) { registry.add(make()); });
 }
+")
+
+file(GLOB FILES ${SOURCE}/graph/models/*.cpp)
+names_in(NAMES "\nModelDef make_@\\(\\) {" ${FILES})
+lines(DECLARATIONS "ModelDef make_@();" ${NAMES})
+lines(CALLS "  registry.add(make_@());" ${NAMES})
+write(models.cpp models "#include \"graph/zoo.hpp\"\n" "${DECLARATIONS}
+void add_built_in(ModelRegistry& registry) {
+${CALLS}}
+")
+
+file(GLOB FILES ${SOURCE}/data/augment_steps/*.cpp)
+names_in(NAMES "\nAugmentDef make_@\\(\\) {" ${FILES})
+lines(DECLARATIONS "AugmentDef make_@();" ${NAMES})
+lines(CALLS "  registry.add(make_@()).masks = true;" ${NAMES})
+write(augmentations.cpp data "#include \"lockstep/augment.hpp\"\n" "${DECLARATIONS}
+void add_built_in(AugmentRegistry& registry) {
+${CALLS}}
 ")

@@ -1,6 +1,6 @@
 #include <fmt/format.h>
 
-#include "data/augment_steps.hpp"
+#include "data/augment_steps/steps.hpp"
 #include "lockstep/augment.hpp"
 #include "lockstep/error.hpp"
 
@@ -27,11 +27,7 @@ std::vector<const AugmentDef*> AugmentRegistry::all() const {
 
 AugmentRegistry built_in_augmentations() {
   AugmentRegistry registry;
-  for (auto* make : {data::make_flip, data::make_crop, data::make_resized_crop, data::make_resize,
-                     data::make_center_crop, data::make_rotate, data::make_color_jitter, data::make_cutout,
-                     data::make_gray, data::make_blur, data::make_erase, data::make_rand_augment}) {
-    registry.add(make()).masks = true;
-  }
+  data::add_built_in(registry);
   return registry;
 }
 

@@ -1,4 +1,4 @@
-#include "graph/models/transformer.hpp"
+#include "graph/transformer.hpp"
 
 #include <fmt/format.h>
 

@@ -1,24 +1,10 @@
-#include "graph/models/zoo.hpp"
+#include "graph/zoo.hpp"
 
 #include <fmt/format.h>
 
 #include "lockstep/error.hpp"
 
 namespace lockstep::models {
-
-void add_built_in(ModelRegistry& registry) {
-  registry.add(mlp());
-  registry.add(lenet());
-  registry.add(resnet());
-  registry.add(mobilenet());
-  registry.add(unet());
-  registry.add(autoencoder());
-  registry.add(gpt());
-  registry.add(bert());
-  registry.add(llama());
-  registry.add(lstm());
-  registry.add(vit());
-}
 
 std::int64_t classes_of(const Attributes& attributes, const ModelContext& context) {
   if (attributes.has("classes")) return attributes.integer("classes");

@@ -1,21 +1,9 @@
-// The model zoo: one file per family.
+// The model zoo: one file per family, which CMake finds and lists.
 #pragma once
 
 #include "lockstep/graph_builder.hpp"
 
 namespace lockstep::models {
-
-[[nodiscard]] ModelDef mlp();
-[[nodiscard]] ModelDef lenet();
-[[nodiscard]] ModelDef resnet();
-[[nodiscard]] ModelDef mobilenet();
-[[nodiscard]] ModelDef unet();
-[[nodiscard]] ModelDef autoencoder();
-[[nodiscard]] ModelDef gpt();
-[[nodiscard]] ModelDef bert();
-[[nodiscard]] ModelDef llama();
-[[nodiscard]] ModelDef lstm();
-[[nodiscard]] ModelDef vit();
 
 void add_built_in(ModelRegistry& registry);
 

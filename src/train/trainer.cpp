@@ -3,7 +3,7 @@
 #include <filesystem>
 
 #include "checkpoint/saved_model.hpp"
-#include "graph/models/zoo.hpp"
+#include "graph/zoo.hpp"
 #include "lockstep/error.hpp"
 #include "observe/observers.hpp"
 #include "ops/registry.hpp"

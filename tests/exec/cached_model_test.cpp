@@ -8,7 +8,7 @@
 
 #include "exec/cpu_device.hpp"
 #include "exec/executor.hpp"
-#include "graph/models/zoo.hpp"
+#include "graph/zoo.hpp"
 #include "lockstep/graph_builder.hpp"
 #include "lockstep/registry.hpp"
 #include "ops/registry.hpp"

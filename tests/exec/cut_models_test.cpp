@@ -8,10 +8,10 @@
 #include "exec/cpu_device.hpp"
 #include "graph/cut.hpp"
 #include "graph/model_graph.hpp"
-#include "graph/models/zoo.hpp"
 #include "graph/parts.hpp"
 #include "graph/precision.hpp"
 #include "graph/workload.hpp"
+#include "graph/zoo.hpp"
 #include "lockstep/error.hpp"
 #include "ops/registry.hpp"
 

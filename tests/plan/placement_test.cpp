@@ -17,7 +17,7 @@
 #include "exec/cpu_device.hpp"
 #include "exec/part_links.hpp"
 #include "graph/model_graph.hpp"
-#include "graph/models/zoo.hpp"
+#include "graph/zoo.hpp"
 #include "lockstep/graph_builder.hpp"
 #include "ops/registry.hpp"
 

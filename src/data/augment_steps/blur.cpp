@@ -3,7 +3,7 @@
 #include <cmath>
 #include <vector>
 
-#include "data/augment_steps.hpp"
+#include "data/augment_steps/steps.hpp"
 #include "data/exact_math.hpp"
 
 namespace lockstep::data {

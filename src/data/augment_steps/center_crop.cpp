@@ -1,6 +1,6 @@
 // center_crop: the middle of the image; black where the image is smaller.
 #include "data/augment_resample.hpp"
-#include "data/augment_steps.hpp"
+#include "data/augment_steps/steps.hpp"
 
 namespace lockstep::data {
 

@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "data/augment_color.hpp"
-#include "data/augment_steps.hpp"
+#include "data/augment_steps/steps.hpp"
 
 namespace lockstep::data {
 

@@ -1,5 +1,5 @@
 // crop: pads the image with black and cuts the old size out at a random position.
-#include "data/augment_steps.hpp"
+#include "data/augment_steps/steps.hpp"
 
 namespace lockstep::data {
 

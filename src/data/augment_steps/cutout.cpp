@@ -1,5 +1,5 @@
 // cutout: blackens a square whose centre is anywhere in the image; it may extend beyond the image.
-#include "data/augment_steps.hpp"
+#include "data/augment_steps/steps.hpp"
 
 namespace lockstep::data {
 

@@ -2,7 +2,7 @@
 // random area and aspect ratio; after ten tries that do not fit, nothing.
 #include <cmath>
 
-#include "data/augment_steps.hpp"
+#include "data/augment_steps/steps.hpp"
 
 namespace lockstep::data {
 

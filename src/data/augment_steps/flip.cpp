@@ -1,5 +1,5 @@
 // flip: mirrors left to right with the given probability.
-#include "data/augment_steps.hpp"
+#include "data/augment_steps/steps.hpp"
 
 namespace lockstep::data {
 

@@ -1,5 +1,5 @@
 // gray: all three channels become the pixel's luma, for some samples.
-#include "data/augment_steps.hpp"
+#include "data/augment_steps/steps.hpp"
 
 namespace lockstep::data {
 

@@ -7,7 +7,7 @@
 
 #include "data/augment_affine.hpp"
 #include "data/augment_color.hpp"
-#include "data/augment_steps.hpp"
+#include "data/augment_steps/steps.hpp"
 
 namespace lockstep::data {
 

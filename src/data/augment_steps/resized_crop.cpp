@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "data/augment_resample.hpp"
-#include "data/augment_steps.hpp"
+#include "data/augment_steps/steps.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::data {

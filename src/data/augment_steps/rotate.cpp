@@ -1,6 +1,6 @@
 // rotate: by a random angle around the centre.
 #include "data/augment_affine.hpp"
-#include "data/augment_steps.hpp"
+#include "data/augment_steps/steps.hpp"
 
 namespace lockstep::data {
 

@@ -1,4 +1,4 @@
-// The built-in steps, each in its own file augment_<name>.cpp.
+// The built-in steps: each has a file of its own here, which CMake finds and lists.
 #pragma once
 
 #include "lockstep/augment.hpp"
@@ -13,18 +13,7 @@ inline PixelMove standing(ImageSize size) {
   return move;
 }
 
-AugmentDef make_flip();
-AugmentDef make_crop();
-AugmentDef make_center_crop();
-AugmentDef make_resize();
-AugmentDef make_resized_crop();
-AugmentDef make_rotate();
-AugmentDef make_color_jitter();
-AugmentDef make_cutout();
-AugmentDef make_gray();
-AugmentDef make_blur();
-AugmentDef make_erase();
-AugmentDef make_rand_augment();
+void add_built_in(AugmentRegistry& registry);
 
 /// Of a step that is taken for some samples only.
 inline AttributeSpec probability_attribute(double default_value) {

@@ -6,7 +6,7 @@
 
 #include <vector>
 
-#include "graph/models/zoo.hpp"
+#include "graph/zoo.hpp"
 
 namespace lockstep::models {
 
@@ -43,7 +43,7 @@ ValueId build_autoencoder(GraphBuilder& b, const Attributes& attributes, const M
 
 }  // namespace
 
-ModelDef autoencoder() {
+ModelDef make_autoencoder() {
   AttributeSpec depth{
       .name = "depth", .doc = "how often sizes are halved", .default_value = Attribute(std::int64_t{2}), .minimum = 1};
   depth.maximum = 8;

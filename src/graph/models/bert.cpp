@@ -5,8 +5,8 @@
 // bidirectional transformers for language understanding", 2019.
 #include <fmt/format.h>
 
-#include "graph/models/transformer.hpp"
-#include "graph/models/zoo.hpp"
+#include "graph/transformer.hpp"
+#include "graph/zoo.hpp"
 #include "lockstep/data_set.hpp"
 
 namespace lockstep::models {
@@ -100,7 +100,7 @@ ValueId build_bert(GraphBuilder& b, const Attributes& attributes, const ModelCon
 
 }  // namespace
 
-ModelDef bert() {
+ModelDef make_bert() {
   return {.name = "bert",
           .doc = "BERT's encoder, with its head for masked tokens or for classes.",
           .attributes = {{.name = "size",

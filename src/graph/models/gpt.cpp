@@ -1,7 +1,7 @@
 // gpt: the decoder-only transformer of GPT-2, with pre-norm blocks, learned positions and a tied head.
 // Source: Radford et al., "Language models are unsupervised multitask learners", 2019.
-#include "graph/models/transformer.hpp"
-#include "graph/models/zoo.hpp"
+#include "graph/transformer.hpp"
+#include "graph/zoo.hpp"
 
 namespace lockstep::models {
 
@@ -37,7 +37,7 @@ ValueId build_gpt(GraphBuilder& b, const Attributes& attributes, const ModelCont
 
 }  // namespace
 
-ModelDef gpt() {
+ModelDef make_gpt() {
   return {
       .name = "gpt",
       .doc = "GPT-2's decoder-only transformer.",

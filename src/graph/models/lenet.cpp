@@ -1,6 +1,6 @@
 // lenet: LeNet-5 with relu and max pooling, as it is commonly taught.
 // Source: LeCun et al., "Gradient-based learning applied to document recognition", 1998.
-#include "graph/models/zoo.hpp"
+#include "graph/zoo.hpp"
 
 namespace lockstep::models {
 
@@ -22,7 +22,7 @@ ValueId build_lenet(GraphBuilder& b, const Attributes& attributes, const ModelCo
 
 }  // namespace
 
-ModelDef lenet() {
+ModelDef make_lenet() {
   return {
       .name = "lenet",
       .doc = "LeNet-5: two convolutions with pooling and three linear layers, for images of 28 x 28 or so.",

@@ -8,7 +8,7 @@
 
 #include <cmath>
 
-#include "graph/models/zoo.hpp"
+#include "graph/zoo.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::models {
@@ -105,7 +105,7 @@ ValueId build_llama(GraphBuilder& b, const Attributes& attributes, const ModelCo
 
 }  // namespace
 
-ModelDef llama() {
+ModelDef make_llama() {
   return {.name = "llama",
           .doc = "Llama's decoder-only transformer.",
           .attributes = {{.name = "size",

@@ -4,7 +4,7 @@
 // and Wolf, "Using the output embedding to improve language models", EACL 2017.
 #include <fmt/format.h>
 
-#include "graph/models/zoo.hpp"
+#include "graph/zoo.hpp"
 
 namespace lockstep::models {
 
@@ -48,7 +48,7 @@ ValueId build_lstm(GraphBuilder& b, const Attributes& attributes, const ModelCon
 
 }  // namespace
 
-ModelDef lstm() {
+ModelDef make_lstm() {
   return {.name = "lstm",
           .doc = "A language model of LSTM layers.",
           .attributes = {{.name = "size",

@@ -1,5 +1,5 @@
 // mlp: linear layers with relu between them.
-#include "graph/models/zoo.hpp"
+#include "graph/zoo.hpp"
 
 namespace lockstep::models {
 
@@ -19,7 +19,7 @@ ValueId build_mlp(GraphBuilder& b, const Attributes& attributes, const ModelCont
 
 }  // namespace
 
-ModelDef mlp() {
+ModelDef make_mlp() {
   return {
       .name = "mlp",
       .doc = "Linear layers with relu between them.",

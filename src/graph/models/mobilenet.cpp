@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <array>
 
-#include "graph/models/zoo.hpp"
+#include "graph/zoo.hpp"
 
 namespace lockstep::models {
 
@@ -81,7 +81,7 @@ ValueId build_mobilenet(GraphBuilder& b, const Attributes& attributes, const Mod
 
 }  // namespace
 
-ModelDef mobilenet() {
+ModelDef make_mobilenet() {
   return {.name = "mobilenet",
           .doc = "MobileNetV2: inverted residual blocks with depthwise convolutions.",
           .attributes = {{.name = "width",

@@ -6,7 +6,7 @@
 
 #include <vector>
 
-#include "graph/models/zoo.hpp"
+#include "graph/zoo.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::models {
@@ -108,7 +108,7 @@ ValueId build_resnet(GraphBuilder& b, const Attributes& attributes, const ModelC
 
 }  // namespace
 
-ModelDef resnet() {
+ModelDef make_resnet() {
   return {
       .name = "resnet",
       .doc = "Residual network: depth 20, 32, 44, 56 or 110 for images of 32 x 32, or 18, 34 or 50 for larger ones.",

@@ -6,7 +6,7 @@
 
 #include <vector>
 
-#include "graph/models/zoo.hpp"
+#include "graph/zoo.hpp"
 
 namespace lockstep::models {
 
@@ -52,7 +52,7 @@ ValueId build_unet(GraphBuilder& b, const Attributes& attributes, const ModelCon
 
 }  // namespace
 
-ModelDef unet() {
+ModelDef make_unet() {
   AttributeSpec depth{
       .name = "depth", .doc = "how often sizes are halved", .default_value = Attribute(std::int64_t{4}), .minimum = 1};
   depth.maximum = 8;

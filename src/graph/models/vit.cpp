@@ -6,8 +6,8 @@
 
 #include <cmath>
 
-#include "graph/models/transformer.hpp"
-#include "graph/models/zoo.hpp"
+#include "graph/transformer.hpp"
+#include "graph/zoo.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::models {
@@ -72,7 +72,7 @@ ValueId build_vit(GraphBuilder& b, const Attributes& attributes, const ModelCont
 
 }  // namespace
 
-ModelDef vit() {
+ModelDef make_vit() {
   return {.name = "vit",
           .doc = "Vision transformer.",
           .attributes = {{.name = "size",

@@ -53,7 +53,7 @@ class ActivationCpu final : public Kernel {
 };
 
 template <class Formula>
-OpDef make_activation(const std::string& name) {
+OpDef activation_op(const std::string& name) {
   OpDef op;
   op.name = name;
   op.doc = Formula::kDoc;
@@ -73,7 +73,7 @@ OpDef make_activation(const std::string& name) {
 
 #define LOCKSTEP_MAKE_ACTIVATION(Formula, op) \
   OpDef make_##op() {                         \
-    return make_activation<Formula>(#op);     \
+    return activation_op<Formula>(#op);       \
   }
 LOCKSTEP_ACTIVATIONS(LOCKSTEP_MAKE_ACTIVATION)
 #undef LOCKSTEP_MAKE_ACTIVATION

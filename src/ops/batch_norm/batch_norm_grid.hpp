@@ -12,7 +12,7 @@
 #include "device/gpu/grid.hpp"
 #include "ops/batch_norm/batch_norm_kernels.hpp"
 #include "ops/batch_norm/channel_sums.hpp"
-#include "ops/batch_norm/normalize_grid.hpp"
+#include "ops/batch_norm/normalize_kernels.hpp"
 #include "ops/element_grid.hpp"
 #include "ops/elementwise.hpp"
 #include "ops/rows_grid.hpp"

@@ -9,7 +9,7 @@
 #include "device/float_math.hpp"
 #include "device/gpu/grid.hpp"
 #include "ops/cross_entropy/class_blocks.hpp"
-#include "ops/cross_entropy/class_terms_grid.hpp"
+#include "ops/cross_entropy/class_terms_kernels.hpp"
 #include "ops/element_grid.hpp"
 #include "ops/elementwise.hpp"
 #include "ops/per_sample_grid.hpp"

@@ -64,7 +64,7 @@ Signature infer_positions(const std::string& op, PositionMove move, std::span<co
   return signature;
 }
 
-OpDef make_positions(const std::string& name, const std::string& doc, PositionMove move) {
+OpDef positions_op(const std::string& name, const std::string& doc, PositionMove move) {
   OpDef op;
   op.name = name;
   op.doc = doc;
@@ -91,15 +91,15 @@ MovedRows moved_rows(const KernelRequest& request, PositionMove move, bool backw
 }
 
 OpDef make_last() {
-  return make_positions("last", "the last position of each sample", PositionMove::last);
+  return positions_op("last", "the last position of each sample", PositionMove::last);
 }
 
 OpDef make_reverse() {
-  return make_positions("reverse", "the positions of each sample in the opposite order", PositionMove::reverse);
+  return positions_op("reverse", "the positions of each sample in the opposite order", PositionMove::reverse);
 }
 
 OpDef make_mask() {
-  return make_positions("mask", "0 at the positions behind a sample's end", PositionMove::mask);
+  return positions_op("mask", "0 at the positions behind a sample's end", PositionMove::mask);
 }
 
 }  // namespace lockstep::ops

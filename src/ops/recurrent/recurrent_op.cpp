@@ -78,7 +78,7 @@ Cost recurrent_cost(const Attributes& /*attributes*/, std::span<const TensorSpec
 }
 
 template <class Cell>
-OpDef make_recurrent(const std::string& name, const std::string& doc, KernelFactory cpu) {
+OpDef recurrent_op(const std::string& name, const std::string& doc, KernelFactory cpu) {
   OpDef op;
   op.name = name;
   op.doc = doc;
@@ -109,11 +109,11 @@ OpDef make_recurrent(const std::string& name, const std::string& doc, KernelFact
 }  // namespace
 
 OpDef make_lstm() {
-  return make_recurrent<LstmCell>("lstm", "long short-term memory over the steps of a sequence", make_lstm_cpu);
+  return recurrent_op<LstmCell>("lstm", "long short-term memory over the steps of a sequence", make_lstm_cpu);
 }
 
 OpDef make_gru() {
-  return make_recurrent<GruCell>("gru", "gated recurrent units over the steps of a sequence", make_gru_cpu);
+  return recurrent_op<GruCell>("gru", "gated recurrent units over the steps of a sequence", make_gru_cpu);
 }
 
 }  // namespace lockstep::ops
