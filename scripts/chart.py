@@ -7,6 +7,7 @@ files/numbers.txt and the tables in README.md.
 
 The program is $LOCKSTEP, or build/release/bin/lockstep by default.
 """
+import collections
 import json
 import os
 import pathlib
@@ -31,6 +32,8 @@ GROUP_NAME = {"type": "string", "pattern": "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", "m
               "description": "of the group, and of its Job"}
 # What `helm --set` passes as text: it converts only whole numbers to numbers.
 FRACTION = r"^[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?$"
+LEAST_SHARED = 300  # characters of JSON that are written once
+WIDTH = 140
 TYPES = {bool: "boolean", int: "integer", float: "number", str: "string", list: "array", dict: "object"}
 
 
@@ -144,8 +147,64 @@ def values_schema(job, values):
     return schema_of(CHART, {"job": with_fractions(job["properties"]["job"]), "sweep": job["properties"]["sweep"], **chart})
 
 
+def parts_of(schema, name):
+    """All parts of a schema with the key under which each stands."""
+    if isinstance(schema, dict):
+        yield schema, name
+        for key, part in schema.items():
+            yield from parts_of(part, name if key in ("oneOf", "properties", "items", "else") else key)
+    elif isinstance(schema, list):
+        for part in schema:
+            yield from parts_of(part, name)
+
+
+def with_references(schema):
+    """The same with each large part that occurs several times written once."""
+    texts = collections.Counter()
+    names = {}
+    for part, name in parts_of(schema, "values"):
+        if ("type" in part or "oneOf" in part) and len(text := json.dumps(part)) > LEAST_SHARED:
+            texts[text] += 1
+            names.setdefault(text, name)
+    shared = {}
+
+    def shorten(part):
+        text = json.dumps(part)
+        if texts[text] < 2:
+            return inside(part)
+        if text not in shared:
+            name, taken = names[text], {known for known, _ in shared.values()}
+            while name in taken:
+                name += "_"
+            shared[text] = (name, None)  # keeps the name while what is inside takes others
+            shared[text] = (name, inside(part))
+        return {"$ref": f"#/definitions/{shared[text][0]}"}
+
+    def inside(part):
+        if isinstance(part, dict):
+            return {key: shorten(value) for key, value in part.items()}
+        return [shorten(value) for value in part] if isinstance(part, list) else part
+
+    short = inside(schema)
+    return {**short, "definitions": dict(sorted(shared.values()))} if shared else short
+
+
 def as_text(schema):
-    return json.dumps(schema, indent=1) + "\n"
+    """JSON in which what fits into a line is one."""
+    def lines(part, indent, before):
+        whole = json.dumps(part)
+        if len(indent) + len(before) + len(whole) <= WIDTH or not isinstance(part, (dict, list)) or not part:
+            return [indent + before + whole]
+        items = part.items() if isinstance(part, dict) else (("", value) for value in part)
+        inner = []
+        for key, value in items:
+            inner += lines(value, indent + " ", f"{json.dumps(key)}: " if isinstance(part, dict) else "")
+            inner[-1] += ","
+        inner[-1] = inner[-1][:-1]
+        open_, close = "{}" if isinstance(part, dict) else "[]"
+        return [indent + before + open_, *inner, indent + close]
+
+    return "\n".join(lines(with_references(schema), "", "")) + "\n"
 
 
 def cell(text):
