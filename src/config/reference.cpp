@@ -2,7 +2,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <cctype>
+#include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -15,11 +15,6 @@ namespace {
 
 std::string code(const Json& value) {
   return fmt::format("`{}`", value.is_string() ? value.get<std::string>() : value.dump());
-}
-
-std::string sentence(std::string text) {
-  text[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(text[0])));
-  return text.back() == '.' ? text : text + ".";
 }
 
 bool is_map(const Json& schema) {
@@ -39,34 +34,6 @@ std::string limits(const Json& schema) {
   return text;
 }
 
-/// The forms that a value may take: "integer ≥ 1 or `auto`".
-std::string forms(const Json& schema) {
-  for (const auto* several : {"oneOf", "anyOf"}) {
-    if (!schema.contains(several) || is_map(schema)) continue;
-    std::vector<std::string> list;
-    for (const auto& form : schema[several]) list.push_back(forms(form));
-    return fmt::format("{}", fmt::join(list, " or "));
-  }
-  if (schema.contains("enum")) {
-    std::vector<std::string> words;
-    for (const auto& word : schema["enum"]) words.push_back(code(word));
-    return fmt::format("{}", fmt::join(words, ", "));
-  }
-  const std::string type = schema.value("type", "");
-  if (type == "object") return is_map(schema) && schema["properties"].empty() ? "`{}`" : "map";
-  if (type == "array") return "list of " + forms(schema["items"]);
-  if (type == "boolean") return "`true`, `false`";
-  if (type == "string" && schema.contains("pattern")) {
-    const auto pattern = schema["pattern"].get<std::string>();
-    if (pattern.find(" of ") != std::string::npos) return "`2 of 5`";
-    if (pattern.starts_with("^top")) return "`topK`";
-    if (pattern.find('/') != std::string::npos) return "`NAME/METRIC`";
-    return pattern.find("epoch") != std::string::npos ? "`1 epoch`, `200 steps`" : "`512 MiB`";
-  }
-  if (type == "string") return "text";
-  return type + limits(schema);
-}
-
 /// The map among a schema's forms, also inside lists; null if there is none.
 const Json* map_of(const Json& schema) {
   if (is_map(schema)) return schema["properties"].empty() ? nullptr : &schema;
@@ -80,24 +47,88 @@ const Json* map_of(const Json& schema) {
   return nullptr;
 }
 
+/// Whether a form is the names of a map's alternatives, which the map's section lists.
+bool is_bare_word_of(const Json& form, const Json& map) {
+  if (!form.contains("enum")) return false;
+  return std::ranges::all_of(form["enum"], [&](const Json& word) {
+    return word.is_string() && map["properties"].contains(word.get<std::string>());
+  });
+}
+
+std::string forms(const Json& schema);
+
+/// The placeholder of a text with a pattern.
+std::string pattern_form(const std::string& pattern) {
+  if (pattern.find(" of ") != std::string::npos) return "`2 of 5`";
+  if (pattern.starts_with("^top")) return "`topK`";
+  if (pattern.find('/') != std::string::npos) return "`NAME/METRIC`";
+  return pattern.find("epoch") != std::string::npos ? "`1 epoch`, `200 steps`" : "`512 MiB`";
+}
+
+/// The forms of a value, a list of such last. A map has a section of its own, which the key links to.
+std::string alternatives(const Json& schema, const Json& list) {
+  const Json* map = map_of(schema);
+  std::vector<std::string> single;
+  std::string several;
+  for (const auto& form : list) {
+    if (map != nullptr && is_bare_word_of(form, *map)) {
+      single.emplace_back("name");  // the map's section lists them
+    } else if (const std::string text = forms(form); text.starts_with("list of ")) {
+      several = text;
+    } else if (!text.empty()) {
+      single.push_back(text);
+    }
+  }
+  const std::string joined = fmt::format("{}", fmt::join(single, " or "));
+  if (several.empty()) return joined;
+  if (joined.empty()) return several;
+  return several == "list of " + joined || (joined == "name" && several == "list of names")
+             ? joined + " or a list"
+             : fmt::format("{} or {}", joined, several);
+}
+
+/// The forms that a value may take, but for a map: "integer ≥ 1 or `auto`".
+std::string forms(const Json& schema) {
+  for (const auto* several : {"oneOf", "anyOf"}) {
+    if (schema.contains(several) && !is_map(schema)) return alternatives(schema, schema[several]);
+  }
+  if (schema.contains("enum")) {
+    std::vector<std::string> words;
+    for (const auto& word : schema["enum"]) words.push_back(code(word));
+    return fmt::format("{}", fmt::join(words, ", "));
+  }
+  const std::string type = schema.value("type", "");
+  if (type == "object") return map_of(schema) != nullptr ? "" : is_map(schema) ? "`{}`" : "map";
+  if (type == "array") {
+    const std::string item = forms(schema["items"]);
+    return item.empty() ? "list" : item == "name" ? "list of names" : "list of " + item;
+  }
+  if (type == "boolean") return "`true`, `false`";
+  if (type == "string" && schema.contains("pattern")) return pattern_form(schema["pattern"].get<std::string>());
+  return type == "string" ? "text" : type + limits(schema);
+}
+
+/// What a row says of a key.
+struct Row {
+  std::string key, form, by_default, meaning;
+  bool alternative;
+};
+
 class Page {
  public:
-  void section(const std::string& path, const Json& schema, const std::string& doc) {
+  void section(const std::string& path, const Json& schema) {
     const Json& map = *map_of(schema);
-    const auto [seen, fresh] = seen_.emplace(map.dump(), path);
-    text_ += fmt::format("\n## `{}`\n\n", path);
-    if (!doc.empty()) text_ += sentence(doc) + "\n\n";
-    if (!fresh) return void(text_ += fmt::format("The same as [`{}`](#{}).\n", seen->second, anchor(seen->second)));
-    text_ += "| key | value | default | meaning |\n|---|---|---|---|\n";
     for (const auto& [key, value] : map["properties"].items()) {
-      if (!is_layer_input(path, key)) row(path, map, key, value);
+      const std::string below = below_of(path, key, value);
+      if (shown(value, below)) sections_.emplace(map_of(value)->dump(), below);
     }
+    text_ += fmt::format("\n## `{}`\n", path);
+    tables(path, rows(path, map));
     for (const auto& [key, value] : map["properties"].items()) {
-      const bool list = value.value("type", "") == "array";
-      const std::string below = fmt::format("{}.{}{}", path, key, list ? "[]" : "");
-      if (shown(value, below)) section(below, value, value.value("description", ""));
+      const std::string below = below_of(path, key, value);
+      if (shown(value, below) && sections_.at(map_of(value)->dump()) == below) section(below, value);
       const Json each = value.value("additionalProperties", Json());  // of a map with names that the user chooses
-      if (map_of(each) != nullptr) section(below + ".path", each, "");
+      if (map_of(each) != nullptr) section(below + ".path", each);
     }
   }
   [[nodiscard]] std::string take() { return std::move(text_); }
@@ -112,16 +143,51 @@ class Page {
     return text;
   }
 
-  void row(const std::string& path, const Json& map, const std::string& key, const Json& value) {
+  static std::string below_of(const std::string& path, const std::string& key, const Json& value) {
+    return fmt::format("{}.{}{}", path, key, value.value("type", "") == "array" ? "[]" : "");
+  }
+
+  std::vector<Row> rows(const std::string& path, const Json& map) const {
+    std::vector<Row> list;
+    for (const auto& [key, value] : map["properties"].items()) {
+      if (!is_layer_input(path, key)) list.push_back(row(path, map, key, value));
+    }
+    return list;
+  }
+
+  Row row(const std::string& path, const Json& map, const std::string& key, const Json& value) const {
     std::string by_default = value.contains("default") ? default_text(value) : "";
     for (const auto& required : map.value("required", Json::array())) {
       if (required == key) by_default = "required";
     }
-    if (is_alternative(map, key)) by_default = "one of these";
-    const bool more = shown(value, path + "." + key);
-    const std::string name =
-        more ? fmt::format("[`{}`](#{}{})", key, anchor(path), anchor(key)) : fmt::format("`{}`", key);
-    text_ += fmt::format("| {} | {} | {} | {} |\n", name, forms(value), by_default, value.value("description", ""));
+    std::string name = code(key);
+    if (const std::string below = below_of(path, key, value); shown(value, below))
+      name = fmt::format("[{}](#{})", name, anchor(sections_.at(map_of(value)->dump())));
+    return {name, forms(value), by_default, value.value("description", ""), is_alternative(map, key)};
+  }
+
+  /// The alternatives of a map, then its other keys, less the rows that an earlier section has.
+  void tables(const std::string& path, const std::vector<Row>& all) {
+    std::map<std::string, std::vector<std::string>> elsewhere;  // path -> keys
+    for (const auto& row : all) {
+      if (const auto at = rows_.find(line(row)); at != rows_.end()) elsewhere[at->second].push_back(row.key);
+    }
+    std::erase_if(elsewhere, [](const auto& entry) { return entry.second.size() < kWorthALink; });
+    std::string one_of, others;
+    for (const auto& row : all) {
+      const auto at = rows_.emplace(line(row), path).first;
+      if (at->second != path && elsewhere.contains(at->second)) continue;
+      (row.alternative ? one_of : others) += line(row);
+    }
+    if (!one_of.empty()) text_ += "\nOne of:\n\n|key|value|meaning|\n|---|---|---|\n" + one_of;
+    for (const auto& [other, keys] : elsewhere)
+      text_ += fmt::format("\n{}: as in [`{}`](#{}).\n", fmt::join(keys, ", "), other, anchor(other));
+    if (!others.empty()) text_ += "\n|key|value|default|meaning|\n|---|---|---|---|\n" + others;
+  }
+
+  static std::string line(const Row& row) {
+    if (row.alternative) return fmt::format("|{}|{}|{}|\n", row.key, row.form, row.meaning);
+    return fmt::format("|{}|{}|{}|{}|\n", row.key, row.form, row.by_default, row.meaning);
   }
 
   static bool is_alternative(const Json& map, const std::string& key) {
@@ -138,7 +204,7 @@ class Page {
     for (const auto& [key, inner] : default_value.items()) {
       if (is_alternative(*map_of(value), key)) return code(key);
     }
-    return "as below";
+    return "";
   }
 
   /// Every layer takes `inputs`: not worth a row in each table.
@@ -156,31 +222,34 @@ class Page {
     return false;
   }
 
-  std::map<std::string, std::string> seen_;  // map schema -> the first path that has it
+  static constexpr std::size_t kWorthALink = 2;  // rows that are replaced by a link to an earlier section
+
+  std::map<std::string, std::string> sections_;  // map schema -> the path whose section shows it
+  std::map<std::string, std::string> rows_;      // row -> the path whose section has it
   std::string text_;
 };
 
 constexpr const char* kHead = R"(# The job file
 
-Written by `lockstep schema --markdown`, from the declarations that parse the file. `lockstep schema` prints the
+Written by `lockstep schema --markdown` from the declarations that parse the file. `lockstep schema` prints the
 same as a JSON Schema (draft-07), for editors.
 
 A job is one YAML file with the root key `job`. The root key `sweep` is a [search](sweeps.md) over its settings; other
-root keys belong to the Helm chart. Where a section
-holds one of several alternatives it is a map with one key (`optimizer: {sgd: {momentum: 0.9}}`); an alternative
-whose settings all have defaults may be written as a bare word (`optimizer: sgd`). "One of these" in the column
-of defaults marks alternatives.
+root keys belong to the Helm chart.
 
+- **Maps.** A key that is a link takes a map with the keys of that section. Of those under "One of", a map has exactly
+  one: `optimizer: {sgd: {momentum: 0.9}}`. Another value that a key takes is short for
+  a map; so is the bare name if every setting has a default: `optimizer: sgd`.
 - **Overrides.** `lockstep train job.yaml batch_size=256 data.train.images=/data/c10.tar.zst` sets values by path,
-  without the leading `job.`; items of lists by their number (`model.layers[2].conv.filters=64`). Setting one of two
-  alternatives replaces the other.
-- **Paths** are relative to the job file's folder if something is there, else to the working directory; those of
-  overrides to the working directory. Globs are allowed where data are named.
+  without the leading `job.`; list items by number (`model.layers[2].conv.filters=64`). Setting one of two alternatives
+  replaces the other.
+- **Paths** are relative to the job file's folder if they exist there, else to the working directory; those of
+  overrides to the working directory. Data paths may be globs.
 - **Numbers.** An integral real number is an integer (`1e+06`). Integers go up to 2^53 - 1.
-- **Text** that looks like a number or `true` is put in quotes, and so is what Helm or YAML 1.1 reads in another way:
-  `yes`, `No`, `TRUE`, `010`, `0x1f`, `1_000`, `12:30`, `2024-01-01`, as a value or a key. Without quotes it is refused;
-  on the command line, which Helm never reads, it is text.
-- **YAML.** One document, no tags, no key twice. Anchors and aliases work; maps are not merged (`<<`).
+- **Text.** Quote what looks like a number or `true`, and what Helm or YAML 1.1 reads differently: `yes`, `No`, `TRUE`,
+  `010`, `0x1f`, `1_000`, `12:30`, `2024-01-01`, as a value or a key. Unquoted, these are refused in files and text on
+  the command line.
+- **YAML.** One document, no tags, no duplicate keys. Anchors and aliases work; merge keys (`<<`) do not.
 )";
 
 }  // namespace
@@ -225,9 +294,8 @@ std::string schema(const Catalogue& catalogue, bool plugins_known) {
 
 std::string reference_markdown(const Catalogue& catalogue) {
   Page page;
-  page.section("job", job_section(catalogue).rule->schema(), "");
-  page.section("sweep", sweep_section(catalogue).rule->schema(),
-               "a search over settings of the job, for `lockstep sweep`");
+  page.section("job", job_section(catalogue).rule->schema());
+  page.section("sweep", sweep_section(catalogue).rule->schema());
   std::string text = kHead + page.take();
   while (text.back() == '\n') text.pop_back();
   return text;

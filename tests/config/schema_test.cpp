@@ -71,7 +71,19 @@ TEST(Reference, HasASectionForEachMap) {
   for (const auto* heading : {"\n## `job`\n", "\n## `job.optimizer.adamw`\n", "\n## `job.model.layers[].conv`\n"}) {
     EXPECT_NE(page.find(heading), std::string::npos) << heading;
   }
-  EXPECT_NE(page.find("| `batch_size` | integer ≥ 1 | `64` |"), std::string::npos);
+  for (const auto* row :
+       {"|`batch_size`|integer ≥ 1|`64`|", "|`steps`|integer ≥ 1|length of", "|[`optimizer`](#joboptimizer)|name|"})
+    EXPECT_NE(page.find(row), std::string::npos) << row;
+}
+
+TEST(Reference, ShowsEachTableOnce) {
+  const std::string page = reference_markdown(test_catalogue());
+  EXPECT_NE(page.find("\n## `job.data.train.images`\n"), std::string::npos);
+  EXPECT_EQ(page.find("\n## `job.data.test.images`\n"), std::string::npos);
+  EXPECT_NE(
+      page.find(
+          "`count`, `bad_samples`, `classes`, `weights`: as in [`job.data.train.images`](#jobdatatrainimages).\n"),
+      std::string::npos);
 }
 
 }  // namespace
