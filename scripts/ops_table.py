@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Keeps the tables of ops in docs/models-and-ops.md in line with `lockstep schema`.
+"""Keeps the tables of ops in docs/layers.md and docs/losses-and-metrics.md in line with `lockstep schema`.
 
     scripts/ops_table.py            rewrites the tables in place
     scripts/ops_table.py --check    changes nothing; exits with 1 and shows what is not current
@@ -10,13 +10,15 @@ The program is $LOCKSTEP, or build/release/bin/lockstep by default. A table is b
 import json
 import os
 import pathlib
+import re
 import subprocess
 
 from page_tables import keep_current
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-PAGE = ROOT / "docs" / "models-and-ops.md"
-NOT_OPS = {"name", "inputs", "target", "block", "part"}
+DOCS = ROOT / "docs"
+REFERENCE = DOCS / "job-file.md"
+NOT_OPS = {"name", "inputs", "target", "block", "part", "output", "weight"}
 NOT_ATTRIBUTES = {"inputs"}
 
 
@@ -44,35 +46,43 @@ def default_text(schema):
     return f" {value}" if isinstance(value, str) else f" {json.dumps(value)}"
 
 
-def rows(ops, anchor):
-    yield "| op | required | others, with their defaults | short form | what it does |"
-    yield "|---|---|---|---|---|"
+def links(section):
+    """Each key of a section of the reference, and the section that shows its settings: lstm and gru share one."""
+    table = REFERENCE.read_text(encoding="utf-8").partition(f"\n## `{section}`\n")[2].partition("\n## ")[0]
+    return dict(re.findall(r"\[`(\w+)`\](\(#\w+\))", table))
+
+
+def rows(ops, section):
+    link = links(section)
+    yield "|op|settings|what it does|"
+    yield "|---|---|---|"
     for name, schema in sorted(ops.items()):
         form = map_form(schema)
         attributes = {key: value for key, value in form.get("properties", {}).items() if key not in NOT_ATTRIBUTES}
         required = form.get("required", [])
         short = short_form(schema, attributes)
-        cells = [f"[`{name}`]({anchor}{name})" if attributes else f"`{name}`",
-                 ", ".join(f"`{key}`" for key in attributes if key in required),
-                 ", ".join(f"`{key}`{default_text(value)}" for key, value in attributes.items() if key not in required),
-                 f"`{name}: {short.upper()}`" if short else "" if required else f"`{name}`",
-                 schema["description"]]
-        yield ("| " + " | ".join(cells) + " |").replace("|  |", "| |").replace("|  |", "| |")
+        op = f"`{name}: {short.upper()}`" if short else f"`{name}`"
+        settings = [f"**`{key}`**" for key in attributes if key in required]
+        settings += [f"`{key}`{default_text(value)}" for key, value in attributes.items() if key not in required]
+        link_to_op = f"[{op}]({REFERENCE.name}{link[name][1:]}" if attributes else op
+        yield f"|{link_to_op}|{', '.join(settings)}|{schema['description']}|"
 
 
 def tables(schema):
+    """The page, the table's name and its text, of each."""
     job = schema["properties"]["job"]["else"]["properties"]  # without plugins
     layers = map_form(map_form(job["model"])["properties"]["layers"]["items"])["properties"]
     losses = map_form(job["loss"])["properties"]
-    for name, ops, anchor in (("layers", layers, "job-file.md#jobmodellayers"),
-                              ("losses", losses, "job-file.md#jobloss")):
-        yield name, "\n".join(rows({op: own for op, own in ops.items() if op not in NOT_OPS}, anchor))
+    for page, name, ops, section in (("layers.md", "layers", layers, "job.model.layers[]"),
+                                     ("losses-and-metrics.md", "losses", losses, "job.loss")):
+        yield page, name, "\n".join(rows({op: own for op, own in ops.items() if op not in NOT_OPS}, section))
 
 
 def main():
     program = os.environ.get("LOCKSTEP", str(ROOT / "build/release/bin/lockstep"))
     schema = json.loads(subprocess.run([program, "schema"], capture_output=True, check=True).stdout)
-    keep_current(PAGE, tables(schema), "scripts/ops_table.py")
+    for page, name, table in tables(schema):
+        keep_current(DOCS / page, [(name, table)], "scripts/ops_table.py")
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ from typing import Any
 from .columns import Columns
 from .errors import MissingError
 
-# How the metrics of docs/models-and-ops.md are better; `loss` is always there.
+# How the metrics of docs/losses-and-metrics.md are better; `loss` is always there.
 HIGHER_IS_BETTER = {"accuracy": True, "top5": True, "perplexity": False, "mae": False, "rmse": False,
                     "binary_accuracy": True, "precision": True, "recall": True, "f1": True, "iou": True, "auc": True,
                     "r2": True, "macro_precision": True, "macro_recall": True, "macro_f1": True, "mean_iou": True, "loss": False}

@@ -68,7 +68,7 @@ class Events(InFolder):
         self.assertNotIn("exchange_seconds", list(run.events("balance"))[1])
 
     def test_what_is_better_is_what_the_page_says(self):
-        table = re.findall(r"^\| `(\w+)` \|.*\| (higher|lower) \|$", (ROOT / "docs/models-and-ops.md").read_text(),
+        table = re.findall(r"^\| `(\w+)` \|.*\| (higher|lower) \|$", (ROOT / "docs/losses-and-metrics.md").read_text(),
                            re.MULTILINE)
         self.assertGreaterEqual(len(table), 9)
         for name, better in table:
