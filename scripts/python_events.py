@@ -50,7 +50,7 @@ def rows():
     table = subprocess.run([program, "events", "--markdown"], capture_output=True, check=True, text=True).stdout
     event = ""
     for line in table.splitlines()[2:]:
-        name, field, kind, unit, meaning = (cell.strip().strip("`") for cell in line.strip("|").split("|"))
+        name, field, kind, unit, meaning = (cell.strip("`") for cell in line[1:-1].split("|"))
         event = name or event
         yield event, field, kind, unit, meaning
 
@@ -77,7 +77,7 @@ def text_of(table):
             names.append(class_name(event))
             text += f'\n\nclass {names[-1]}(TypedDict):\n    """{meaning}"""\n    event: Literal["{event}"]\n'
             continue
-        found = re.fullmatch(r"(.*?)(, or absent)?", kind)
+        found = re.fullmatch(r"(.*?)(\?)?", kind)
         python = TYPES[found[1]]
         text += field_of(field, f"NotRequired[{python}]" if found[2] else python, f"{unit}; {meaning}" if unit else meaning)
     text += "    time: NotRequired[float]  # Unix seconds; in events.jsonl only\n"

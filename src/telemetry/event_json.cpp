@@ -211,14 +211,13 @@ ReadEvent read_event(const std::string& line) {
 }
 
 std::string events_markdown() {
-  std::string text = "| event | field | type | unit | meaning |\n|---|---|---|---|---|\n";
+  std::string text = "|event|field|type|unit|meaning|\n|---|---|---|---|---|\n";
   for_each_kind([&](const auto& kind) {
-    text += fmt::format("| `{}` | | | | {} |\n", kind.kName, kind.kDoc);
+    text += fmt::format("|`{}`||||{}|\n", kind.kName, kind.kDoc);
     kind.describe([&](const char* name, auto member, const char* doc, events::Unit unit = {}) {
       const auto& value = kind.*member;
       const bool optional = kIsOptional<std::remove_cvref_t<decltype(value)>>;
-      text += fmt::format("| | `{}` | {}{} | {} | {} |\n", name, type_of(value), optional ? ", or absent" : "",
-                          unit_text(unit), doc);
+      text += fmt::format("||`{}`|{}{}|{}|{}|\n", name, type_of(value), optional ? "?" : "", unit_text(unit), doc);
     });
   });
   return text;
