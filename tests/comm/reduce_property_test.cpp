@@ -102,8 +102,8 @@ TEST(ReduceProperty, SeesBytesThatAreNotOfTheFormula) {
   EXPECT_NE(wrong(c, expected, kOptions).find("bytes "), std::string::npos);
 }
 
-// docs/exactness.md: k partial sums cost (k + 1)(R - 1) / R of the gradient, with k at most the number of bits set in
-// the number of micro-batches; an aligned split, k = 1, costs as much as a ring all-reduce.
+// docs/design/exactness.md: k partial sums cost (k + 1)(R - 1) / R of the gradient, with k at most the number of bits
+// set in the number of micro-batches; an aligned split, k = 1, costs as much as a ring all-reduce.
 TEST(ReduceProperty, EvenSlicesOnOneHostCostWhatTheClosedFormulaSays) {
   constexpr std::int64_t kParts = 840;  // divisible by 1 ... 8
   std::vector<std::int64_t> cuts;
@@ -127,7 +127,7 @@ TEST(ReduceProperty, EvenSlicesOnOneHostCostWhatTheClosedFormulaSays) {
   }
 }
 
-// docs/exactness.md: with micro-batches placed by host, each host sends as much as a single rank with the host's
+// docs/design/exactness.md: with micro-batches placed by host, each host sends as much as a single rank with the host's
 // micro-batches would, (k + 1)(H - 1) / H of the gradient, however many ranks it has.
 TEST(ReduceProperty, HostsSendWhatSingleRanksWould) {
   constexpr std::int64_t kParts = 840;

@@ -1,5 +1,5 @@
-// Rechecks the table of docs/gpu.md of what cuDNN fuses with a convolution under our rules, for described GPUs. Most of
-// it is not used; if a newer cuDNN fuses more, using it should be reconsidered.
+// Rechecks the table of docs/design/gpu.md of what cuDNN fuses with a convolution under our rules, for described GPUs.
+// Most of it is not used; if a newer cuDNN fuses more, using it should be reconsidered.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -207,7 +207,7 @@ TEST_P(CudnnFusions, AreThoseOfTheTable) {
       EXPECT_EQ(found != nullptr, expected)
           << "cuDNN " << cudnnGetVersion() << (expected ? " no longer has '" : " now has '") << fusion.name << "' in "
           << name_of(dtype) << ", for kernels of " << kernel_ << " x " << kernel_ << " on an " << gpu_.name
-          << (expected ? "" : ": " + found->name()) << "; see the table of fusions in docs/gpu.md";
+          << (expected ? "" : ": " + found->name()) << "; see the table of fusions in docs/design/gpu.md";
       if (found != nullptr) {
         EXPECT_EQ(device::unwanted_notes(*found, is_low_precision(dtype)), "") << fusion.name << ", " << name_of(dtype);
       }

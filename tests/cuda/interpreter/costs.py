@@ -4,8 +4,8 @@ and of ResNet-50 on the interpreted GPU, with the shapes of a real micro-batch, 
 
     costs.py BUILD_FOLDER [--check] [--print] [--blocks N] [--model gpt2|resnet50] [--kernel PART_OF_ITS_NAME]
 
-Writes the tables of docs/gpu.md, or that of one model, the worst kernels first; --check changes nothing and exits with 1
-if they are not current; --print only prints them, or the rows of some kernels. It needs the module, its PTX and
+Writes the tables of docs/design/gpu.md, or that of one model, the worst kernels first; --check changes nothing and exits
+with 1 if they are not current; --print prints every kernel, or some, with more columns. It needs the module, its PTX and
 the libraries of tests/cuda/interpreter/tests.cmake.
 """
 import argparse
@@ -218,6 +218,8 @@ class Row:
 
 HEAD = ["kernel", "launches", "µs", "% of the step", "µs to win", "bound by", "least MB", "memory / least", "L2 / least",
         "coalesced %", "sectors a request", "instructions for 4 bytes", "registers", "occupancy %", "turns of banks / least"]
+ON_THE_PAGE = ("kernel", "launches", "µs", "µs to win", "bound by", "memory / least", "coalesced %", "occupancy %")
+SMALLEST_ON_THE_PAGE = 0.01  # of a step
 
 
 def table(head, rows):
@@ -225,7 +227,17 @@ def table(head, rows):
     return "\n".join(lines + ["| " + " | ".join(map(str, row)) + " |" for row in rows])
 
 
-def page(build, model, blocks, part):
+def table_of(rows, registers, whole):
+    return table(HEAD, [row.cells(registers[row.kernel], whole) for row in rows])
+
+
+def page_table(rows, registers, whole):
+    columns = [HEAD.index(name) for name in ON_THE_PAGE]
+    cells = [row.cells(registers[row.kernel], whole) for row in rows if row.seconds >= SMALLEST_ON_THE_PAGE * whole]
+    return table(ON_THE_PAGE, [[row[column] for column in columns] for row in cells])
+
+
+def page(build, model, blocks, part, show=page_table):
     step, registers = launches(build, model, blocks), registers_of(build)
     rows, libraries, least = {}, collections.defaultdict(list), 0.0
     for one in step:
@@ -246,7 +258,7 @@ def page(build, model, blocks, part):
             f"{calls}. The least bytes of our kernels alone take {1e3 * least / BYTES:.2f} ms; they move "
             f"{memory / least:.2f} times these from and to memory, {moved / least:.2f} times through the L2 cache, {100 * needed / sectors:.0f} % coalesced."]
     worst = sorted((row for row in rows.values() if part in row.kernel), key=lambda row: -row.excess)
-    said.append(table(HEAD, [row.cells(registers[row.kernel], whole) for row in worst]))
+    said.append(show(worst, registers, whole))
     return "\n\n".join(said)
 
 
@@ -264,11 +276,11 @@ def main():
         parser.error("--kernel is for --print")
     if words.print:
         for model in models:
-            print(page(words.build, model, words.blocks, words.kernel), flush=True)
+            print(page(words.build, model, words.blocks, words.kernel, table_of), flush=True)
         return
     sys.argv = sys.argv[:1] + (["--check"] if words.check else [])
     tables = [(f"costs-{model}", page(words.build, model, words.blocks, "")) for model in models]
-    keep_current(ROOT / "docs" / "gpu.md", tables, "tests/cuda/interpreter/costs.py build/release")
+    keep_current(ROOT / "docs" / "design" / "gpu.md", tables, "tests/cuda/interpreter/costs.py build/release")
 
 
 if __name__ == "__main__":
