@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What dividing a model between two ranks gains and costs on this machine: the tables of docs/parallelism.md.
+"""What dividing a model between two ranks gains and costs on this machine: the tables of docs/design/parallelism.md.
 
     bench/parts_speed.py branches          two equal towers side by side, against one rank with both
     bench/parts_speed.py stages            a GPT in two halves, against one rank with all of it
