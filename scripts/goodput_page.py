@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Keeps the output of the commands in docs/goodput.md current: a simulation prints the same each time.
+"""Keeps the output of the commands in docs/goodput.md and docs/design/goodput.md current: a simulation prints the same
+each time.
 
-    scripts/goodput_page.py            runs each `$ ...` in the page's code blocks and rewrites the output below it
+    scripts/goodput_page.py            runs each `$ ...` in the pages' code blocks and rewrites the output below it
     scripts/goodput_page.py --check    changes nothing; exits with 1 and shows what has changed
 
 The program is $LOCKSTEP, or build/release/bin/lockstep by default. Lines that begin with `> ` continue a command.
@@ -14,7 +15,7 @@ import subprocess
 from current import keep_files
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-PAGE = ROOT / "docs" / "goodput.md"
+PAGES = [ROOT / "docs" / "goodput.md", ROOT / "docs" / "design" / "goodput.md"]
 BLOCK = re.compile(r"(?m)^```\n(\$ (?:.*\n)*?)```$")
 COMMAND = re.compile(r"(?m)^\$ .*\n(?:> .*\n)*")
 
@@ -36,7 +37,8 @@ def with_outputs(page, program):
 
 def main():
     program = os.path.abspath(os.environ.get("LOCKSTEP", ROOT / "build/release/bin/lockstep"))
-    keep_files({PAGE: with_outputs(PAGE.read_text(encoding="utf-8"), program)}, "scripts/goodput_page.py")
+    pages = {page: with_outputs(page.read_text(encoding="utf-8"), program) for page in PAGES}
+    keep_files(pages, "scripts/goodput_page.py")
 
 
 if __name__ == "__main__":
