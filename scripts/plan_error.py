@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Compares `lockstep plan` with real runs: the table of docs/planning.md.
+"""Compares `lockstep plan` with real runs: the table of docs/design/planning.md.
 
     scripts/plan_error.py                 all configurations, as Markdown
     scripts/plan_error.py --only gpt      those whose name contains this word

@@ -14,7 +14,7 @@ namespace {
 
 /// The memory of a rank's process beyond what `plan` itself uses once the data are open: code of kernels, threads,
 /// files; with several ranks also MPI; and for each size of convolution the code that oneDNN generates. Measured:
-/// docs/planning.md.
+/// docs/design/planning.md.
 constexpr std::int64_t kProcessBytes = std::int64_t{6} << 20, kMpiBytes = std::int64_t{8} << 20,
                        kConvolutionBytes = std::int64_t{300} << 10;
 /// The number of convolutions with different sizes.

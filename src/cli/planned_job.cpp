@@ -29,7 +29,7 @@ namespace lockstep::cli {
 namespace {
 
 /// The overhead of a step besides its phases, and by how much ranks that wait for each other are slower. Measured:
-/// docs/planning.md.
+/// docs/design/planning.md.
 constexpr double kStepSeconds = 100e-6, kUnevenness = 0.06;
 constexpr double kMeasureSeconds = 1.5;
 
