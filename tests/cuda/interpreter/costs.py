@@ -219,7 +219,7 @@ class Row:
 HEAD = ["kernel", "launches", "µs", "% of the step", "µs to win", "bound by", "least MB", "memory / least", "L2 / least",
         "coalesced %", "sectors a request", "instructions for 4 bytes", "registers", "occupancy %", "turns of banks / least"]
 ON_THE_PAGE = ("kernel", "launches", "µs", "µs to win", "bound by", "memory / least", "coalesced %", "occupancy %")
-SMALLEST_ON_THE_PAGE = 0.01  # of a step
+SMALLEST_ON_THE_PAGE = 0.02  # of a step
 
 
 def table(head, rows):
