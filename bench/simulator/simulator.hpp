@@ -43,8 +43,8 @@ struct SimulationResult {
 /// Ratios are of expected times (without noise): they judge the splits, not the luck of the draw.
 [[nodiscard]] SimulationResult simulate(const Scenario& scenario);
 
-/// The scenarios of docs/design/balancing.md: noise, a step change, a ramp, a flapping rank, mixed generations; 4 to 256
-/// ranks.
+/// The scenarios of docs/design/balancing.md: noise, a step change, a ramp, a flapping rank, mixed generations; 4 to
+/// 256 ranks.
 [[nodiscard]] std::vector<Scenario> standard_scenarios();
 
 /// Recorded measures, seconds[step][rank], replayed repeatedly; their moving median is taken as the truth.

@@ -1,5 +1,6 @@
 // The CUDA module: liblockstep_cuda.so, the only part of lockstep that links CUDA's libraries. It is opened at run time
-// by its absolute path, and only if it comes from the same build as the program (see docs/design/gpu.md for the reasons).
+// by its absolute path, and only if it comes from the same build as the program (see docs/design/gpu.md for the
+// reasons).
 //
 // Rooms look up their functions in it by the `extern "C"` names below.
 #pragma once
