@@ -182,6 +182,7 @@ class Page {
     if (!one_of.empty()) text_ += "\nOne of:\n\n|key|value|meaning|\n|---|---|---|\n" + one_of;
     for (const auto& [other, keys] : elsewhere)
       text_ += fmt::format("\n{}: as in [`{}`](#{}).\n", fmt::join(keys, ", "), other, anchor(other));
+    if (!one_of.empty() && !others.empty()) text_ += "\nOther keys:\n";
     if (!others.empty()) text_ += "\n|key|value|default|meaning|\n|---|---|---|---|\n" + others;
   }
 
