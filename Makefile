@@ -4,7 +4,7 @@ JOBS := $(shell nproc)
 RANKS := 2
 PREFIX := /usr/local
 
-.PHONY: build cuda run test test-long test-charts test-k8s test-slurm fuzz lint format package portable install clean distclean help
+.PHONY: build cuda run test test-long test-charts test-k8s test-slurm fuzz lint format docs package portable install clean distclean help
 build:  ## build the release program: build/release/bin/lockstep
 	@scripts/install-dependencies.sh --build
 	@[ -f $(BUILD)/build.ninja ] && ! [ build/cuda-toolkit/stamp -nt $(BUILD)/build.ninja ] || cmake --preset release
@@ -50,6 +50,10 @@ lint:  ## check format, clang-tidy, includes, scripts
 format:  ## format all sources
 	@scripts/install-dependencies.sh --lint
 	scripts/format.sh
+
+docs:  ## the documentation as a searchable site: build/site
+	@scripts/install-dependencies.sh --docs
+	scripts/docs_site.py
 
 package: build  ## a relocatable tarball in build/release
 	cd $(BUILD) && cpack -G TGZ

@@ -2,11 +2,12 @@
 # Installs the Debian packages that lockstep needs. Asks for nothing; does nothing where all are there.
 # Debian 12 and 13; Ubuntu 24.04 has the same names and is expected to work, but is not tested.
 #
-#   scripts/install-dependencies.sh [--build] [--run] [--test] [--portable] [--long] [--k8s] [--slurm] [--fuzz] [--lint]
+#   scripts/install-dependencies.sh [--build] [--run] [--test] [--portable] [--long] [--k8s] [--slurm] [--fuzz] [--lint] [--docs]
 #
 # --build (the default) compiles and runs lockstep, --run only runs one that is built, with Open MPI and sshd, --test
 # adds what the tests need, --portable what `make portable` needs, --long what the long ones need besides, --k8s what
-# `make test-k8s` needs, --slurm what `make test-slurm` needs, --fuzz what `make fuzz` needs, --lint what `make lint` needs.
+# `make test-k8s` needs, --slurm what `make test-slurm` needs, --fuzz what `make fuzz` needs, --lint what `make lint` needs,
+# --docs what `make docs` needs.
 set -euo pipefail
 export LC_ALL=C
 
@@ -26,6 +27,7 @@ slurm=(iproute2)
 [ -d /run/systemd/system ] || slurm+=(slurm-wlm munge slurmdbd mariadb-server-core mariadb-client-core)
 fuzz=(clang libclang-rt-dev libomp-dev python3)  # libFuzzer and the sanitizers; an omp.h of clang's own
 lint=(clang-format clang-tidy libomp-dev shellcheck python3)  # clang needs an omp.h of its own
+docs=(mkdocs python3)
 
 die() { echo "install-dependencies: $*" >&2; exit 1; }
 
@@ -65,8 +67,9 @@ for option in "${@:---build}"; do
     --slurm) wanted+=("${build[@]}" "${test[@]}" "${slurm[@]}") ;;
     --fuzz) wanted+=("${build[@]}" "${fuzz[@]}") ;;
     --lint) wanted+=("${build[@]}" "${lint[@]}") ;;
-    -h|--help) sed -n '2,11s/^# \{0,1\}//p' "$0"; exit 0 ;;
-    *) die "unknown option '$option'; expected --build, --run, --test, --portable, --long, --k8s, --slurm, --fuzz or --lint" ;;
+    --docs) wanted+=("${docs[@]}") ;;
+    -h|--help) sed -n '2,12s/^# \{0,1\}//p' "$0"; exit 0 ;;
+    *) die "unknown option '$option'; expected --build, --run, --test, --portable, --long, --k8s, --slurm, --fuzz, --lint or --docs" ;;
   esac
 done
 

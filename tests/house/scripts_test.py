@@ -65,7 +65,7 @@ class InstallDependencies(unittest.TestCase):
         done = self.run_script("--tests")
         self.assertEqual((done.returncode, done.stderr), (
             1, "install-dependencies: unknown option '--tests'; expected --build, --run, --test, --portable, --long, "
-               "--k8s, --slurm, --fuzz or --lint\n"))
+               "--k8s, --slurm, --fuzz, --lint or --docs\n"))
 
 
 class CudaToolkit(unittest.TestCase):
