@@ -79,7 +79,7 @@ std::string alternatives(const Json& schema, const Json& list) {
       single.push_back(text);
     }
   }
-  const std::string joined = fmt::format("{}", fmt::join(single, " or "));
+  std::string joined = fmt::format("{}", fmt::join(single, " or "));
   if (several.empty()) return joined;
   if (joined.empty()) return several;
   return several == "list of " + joined || (joined == "name" && several == "list of names")
