@@ -6,6 +6,6 @@ lockstep_script_test(docs.models COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/model
 lockstep_script_test(docs.tables COMMAND python3 ${CMAKE_SOURCE_DIR}/scripts/docs_tables.py --check)
 lockstep_script_test(docs.ops_table COMMAND python3 ${CMAKE_SOURCE_DIR}/scripts/ops_table.py --check)
 lockstep_script_test(docs.goodput COMMAND python3 ${CMAKE_SOURCE_DIR}/scripts/goodput_page.py --check)
-foreach(PICTURES strategy timeline slurm tree)
+foreach(PICTURES strategy timeline slurm tree schedules)
   lockstep_script_test(docs.${PICTURES}_pictures COMMAND python3 ${CMAKE_SOURCE_DIR}/scripts/${PICTURES}_picture.py --check)
 endforeach()
