@@ -29,14 +29,13 @@ constexpr std::array kDirections{"sent", "received"};
 constexpr std::array kStepBounds{0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0};
 
 constexpr std::array<MetricInfo, kMetrics> kList{{
-    {Metric::steps, "lockstep_steps_total", Kind::counter, Scope::rank, "Optimizer steps done by this process."},
+    {Metric::steps, "lockstep_steps_total", Kind::counter, Scope::rank, "Optimizer steps of this process."},
     {Metric::samples, "lockstep_samples_total", Kind::counter, Scope::rank,
-     "Samples that this rank has computed, of a model in parts on the ranks that have its loss; the sum over ranks is "
-     "the job's."},
-    {Metric::tokens, "lockstep_tokens_total", Kind::counter, Scope::rank, "Tokens of these samples; of jobs on text."},
+     "Samples computed; of a model in parts, on the ranks with its loss. The sum over ranks is the job's."},
+    {Metric::tokens, "lockstep_tokens_total", Kind::counter, Scope::rank, "Tokens of these samples (jobs on text)."},
     {Metric::phase_seconds, "lockstep_phase_seconds_total", Kind::counter, Scope::rank,
-     "Where the main thread's time went. data_wait: workers waited for input; part_wait: for other parts of the "
-     "model; reduce_wait: waited for slower ranks; reduce: all-reduce that compute did not hide.",
+     "Time of the main thread. data_wait: workers waited for input; part_wait: for other parts of the model; "
+     "reduce_wait: for slower ranks; reduce: all-reduce that compute did not hide.",
      "phase", kPhases},
     {Metric::step_seconds,
      "lockstep_step_duration_seconds",
@@ -47,62 +46,55 @@ constexpr std::array<MetricInfo, kMetrics> kList{{
      {},
      kStepBounds},
     {Metric::waiting_ratio, "lockstep_waiting_ratio", Kind::gauge, Scope::rank,
-     "Fraction of the last step that this rank waited for slower ranks."},
+     "Fraction of the last step spent waiting for slower ranks."},
     {Metric::first_step_time, "lockstep_first_step_timestamp_seconds", Kind::gauge, Scope::rank,
      "When this process finished its first step."},
     {Metric::last_step_time, "lockstep_last_step_timestamp_seconds", Kind::gauge, Scope::rank,
      "When the last step was done; before the first one, when training began."},
     {Metric::start_time, "lockstep_start_timestamp_seconds", Kind::gauge, Scope::rank,
      "When this process began to train."},
-    {Metric::state, "lockstep_state", Kind::gauge, Scope::rank,
-     "1 for the state that the rank is in, 0 for the others.", "state", kStates},
+    {Metric::state, "lockstep_state", Kind::gauge, Scope::rank, "1 for the current state, 0 for the others.", "state",
+     kStates},
     {Metric::waiting_for_rank, "lockstep_waiting_for_rank", Kind::gauge, Scope::rank,
-     "The rank that this one is waiting for; -1: none."},
-    {Metric::micro_batches, "lockstep_micro_batches", Kind::gauge, Scope::rank,
-     "Micro-batches of a step that this rank computes."},
+     "Rank that this one is waiting for; -1: none."},
+    {Metric::micro_batches, "lockstep_micro_batches", Kind::gauge, Scope::rank, "Micro-batches per step on this rank."},
     {Metric::share_ratio, "lockstep_share_ratio", Kind::gauge, Scope::rank,
-     "Fraction of a step's micro-batches that this rank computes."},
+     "Fraction of a step's micro-batches on this rank."},
     {Metric::micro_batches_computed, "lockstep_micro_batches_total", Kind::counter, Scope::rank,
      "Micro-batches computed."},
     {Metric::micro_batch_compute_total, "lockstep_micro_batch_compute_seconds_total", Kind::counter, Scope::rank,
-     "Compute seconds of all micro-batches, added up over workers, without waiting. Divided by "
-     "lockstep_micro_batches_total it is "
-     "the mean of a micro-batch, which the balancer goes by."},
+     "Compute seconds of all micro-batches, summed over workers, without waiting. Divided by "
+     "lockstep_micro_batches_total: the mean that the balancer uses."},
     {Metric::micro_batch_compute, "lockstep_micro_batch_compute_seconds", Kind::gauge, Scope::rank,
      "Mean compute seconds of a micro-batch in the last step."},
     {Metric::device_micro_batch_seconds, "lockstep_device_micro_batch_seconds", Kind::gauge, Scope::rank,
-     "Mean compute seconds of a micro-batch since the start, labelled with what it depends on; later runs take their "
-     "first "
-     "micro-batch assignment from it.",
+     "Mean compute seconds of a micro-batch since the start, labelled with what it depends on; basis of the first "
+     "micro-batch assignment of later runs.",
      "device, host, workload"},
     {Metric::flops, "lockstep_model_flops_total", Kind::counter, Scope::rank,
-     "Floating-point operations of the model, or of the rank's part of it, forward and backward, that this rank's "
-     "micro-batches needed."},
+     "Floating-point operations, forward and backward, of this rank's micro-batches in its part of the model."},
     {Metric::peak_flops, "lockstep_device_peak_flops", Kind::gauge, Scope::rank,
-     "Peak floating-point operations per second of the rank's cores, by vector width and clock; of a GPU: of matrix "
+     "Peak floating-point operations per second: of the rank's cores, by vector width and clock; of a GPU, matrix "
      "products in the job's precision."},
     {Metric::flops_utilization, "lockstep_model_flops_utilization_ratio", Kind::gauge, Scope::rank,
      "MFU of the last step: the model's operations per second as a fraction of the device's peak."},
     {Metric::reduce_bytes, "lockstep_reduce_bytes_total", Kind::counter, Scope::rank,
      "Bytes of gradients and parameters sent to other ranks.", "way", kWays},
     {Metric::part_info, "lockstep_part_info", Kind::gauge, Scope::rank,
-     "1; the labels say which part of the model the rank has, from which layer to which. Part 0 where the model is "
-     "whole.",
-     "part, first, last, digest"},
+     "1; labels: the rank's part of the model (0 if whole), its first and last layer.", "part, first, last, digest"},
     {Metric::worker_seconds, "lockstep_worker_seconds_total", Kind::counter, Scope::rank,
-     "Seconds of the rank's workers, added up over them, from the beginning of each step until the last rank has "
-     "computed its last micro-batch. Of a model in parts: activation_wait and gradient_wait for other parts, send_wait "
-     "until "
-     "what is sent to them has left. idle: no task is left.",
+     "Seconds of workers, summed, from the beginning of each step until the last rank has computed its last "
+     "micro-batch. activation_wait, gradient_wait: for other parts of the model; send_wait: until sent memory is free "
+     "again; idle: no task left.",
      "activity", kActivities},
     {Metric::data_bytes_read, "lockstep_data_read_bytes_total", Kind::counter, Scope::rank,
-     "Bytes read from the files of the data set."},
+     "Bytes read from the data set's files."},
     {Metric::batches, "lockstep_prefetch_batches_total", Kind::counter, Scope::rank,
      "Batches of micro-batches delivered to workers."},
     {Metric::late_batches, "lockstep_prefetch_late_batches_total", Kind::counter, Scope::rank,
-     "Of these, those that were not prefetched in time."},
-    {Metric::prefetch_depth, "lockstep_prefetch_depth_batches", Kind::gauge, Scope::rank, "Depth of the prefetching."},
-    {Metric::prefetch_threads, "lockstep_prefetch_threads", Kind::gauge, Scope::rank, "Threads that prefetch."},
+     "Of these, those not prefetched in time."},
+    {Metric::prefetch_depth, "lockstep_prefetch_depth_batches", Kind::gauge, Scope::rank, "Prefetch depth."},
+    {Metric::prefetch_threads, "lockstep_prefetch_threads", Kind::gauge, Scope::rank, "Prefetch threads."},
     {Metric::sample_cache_bytes, "lockstep_sample_cache_bytes", Kind::gauge, Scope::rank,
      "Memory of the cache of decoded samples."},
     {Metric::process_cpu, "lockstep_process_cpu_seconds_total", Kind::counter, Scope::rank,
@@ -110,48 +102,48 @@ constexpr std::array<MetricInfo, kMetrics> kList{{
     {Metric::process_memory, "lockstep_process_resident_memory_bytes", Kind::gauge, Scope::rank,
      "Resident memory of the rank's process."},
     {Metric::process_threads, "lockstep_process_threads", Kind::gauge, Scope::rank, "Threads of the rank's process."},
-    {Metric::build_info, "lockstep_build_info", Kind::gauge, Scope::rank, "1; the labels say which build.",
+    {Metric::build_info, "lockstep_build_info", Kind::gauge, Scope::rank, "1; labels: the build.",
      "version, libraries"},
-    {Metric::rank_info, "lockstep_rank_info", Kind::gauge, Scope::rank, "1; the labels say what the rank runs on.",
+    {Metric::rank_info, "lockstep_rank_info", Kind::gauge, Scope::rank, "1; labels: what the rank runs on.",
      "device, host, isa, local_rank, workers"},
     {Metric::non_finite, "lockstep_nonfinite_total", Kind::counter, Scope::job,
-     "Values that were not finite. A loss that is not finite ends the run.", "what", kNonFinite},
+     "Values that were not finite. A non-finite loss ends the run.", "what", kNonFinite},
     {Metric::loss, "lockstep_loss", Kind::gauge, Scope::job, "Mean loss of the last step."},
     {Metric::gradient_norm, "lockstep_gradient_norm", Kind::gauge, Scope::job,
-     "Norm of the last step's gradient before clipping; absent without clip_norm."},
+     "Gradient norm of the last step before clipping; absent without clip_norm."},
     {Metric::learning_rate, "lockstep_learning_rate", Kind::gauge, Scope::job, "Learning rate of the last step."},
     {Metric::loss_scale, "lockstep_loss_scale", Kind::gauge, Scope::job,
-     "With precision: fp16, the power of two that the last step's gradients were multiplied by."},
+     "Loss scale of the last step, a power of two, with precision: fp16."},
     {Metric::updates_skipped, "lockstep_updates_skipped_total", Kind::counter, Scope::job,
-     "With precision: fp16, steps of this process whose update was skipped, since a gradient was not finite at that "
-     "scale."},
-    {Metric::step, "lockstep_step", Kind::gauge, Scope::job, "Steps done in all, also before a restart."},
+     "Steps of this process whose update was skipped because a gradient was not finite at that scale, with precision: "
+     "fp16."},
+    {Metric::step, "lockstep_step", Kind::gauge, Scope::job, "Steps done, including before a restart."},
     {Metric::planned_steps, "lockstep_planned_steps", Kind::gauge, Scope::job, "Steps of the whole job."},
     {Metric::epoch, "lockstep_epoch", Kind::gauge, Scope::job, "Epochs done, with fractions."},
     {Metric::validation_loss, "lockstep_validation_loss", Kind::gauge, Scope::job, "Loss of the last evaluation."},
     {Metric::validation_metric, "lockstep_validation_metric", Kind::gauge, Scope::job,
-     "Metrics of the last evaluation, by the job's names; the first four.", "metric", kValidation},
-    {Metric::evaluations, "lockstep_evaluations_total", Kind::counter, Scope::job, "Evaluations done by this process."},
+     "The job's first four metrics in the last evaluation.", "metric", kValidation},
+    {Metric::evaluations, "lockstep_evaluations_total", Kind::counter, Scope::job, "Evaluations by this process."},
     {Metric::bad_samples, "lockstep_bad_samples_total", Kind::counter, Scope::job,
-     "Samples that could not be decoded and were replaced (data.bad_samples: replace), each counted once."},
+     "Undecodable samples that were replaced (data.bad_samples: replace), each counted once."},
     {Metric::world_size, "lockstep_world_size", Kind::gauge, Scope::job, "Ranks of the job."},
-    {Metric::hosts, "lockstep_hosts", Kind::gauge, Scope::job, "Hosts that they run on."},
+    {Metric::hosts, "lockstep_hosts", Kind::gauge, Scope::job, "Hosts of the job."},
     {Metric::checkpoints, "lockstep_checkpoints_total", Kind::counter, Scope::job, "Checkpoints committed."},
     {Metric::checkpoint_failures, "lockstep_checkpoint_failures_total", Kind::counter, Scope::job,
      "Checkpoints that could not be written."},
     {Metric::checkpoint_seconds, "lockstep_checkpoint_seconds_total", Kind::counter, Scope::job,
-     "Time from the beginning of checkpoints until they were committed; training went on for most of it."},
+     "Time from the beginning of checkpoints to their commit; training continued for most of it."},
     {Metric::checkpoint_blocked, "lockstep_checkpoint_blocked_seconds_total", Kind::counter, Scope::job,
-     "Part of it for which training was blocked."},
+     "Part of it in which training was blocked."},
     {Metric::checkpoint_last_seconds, "lockstep_checkpoint_last_duration_seconds", Kind::gauge, Scope::job,
-     "Time that the last checkpoint took until it was committed."},
+     "Time from the beginning of the last checkpoint to its commit."},
     {Metric::checkpoint_bytes, "lockstep_checkpoint_size_bytes", Kind::gauge, Scope::job,
      "Size of the last checkpoint."},
     {Metric::checkpoint_step, "lockstep_checkpoint_step", Kind::gauge, Scope::job, "Step of the last checkpoint."},
     {Metric::checkpoint_time, "lockstep_checkpoint_last_success_timestamp_seconds", Kind::gauge, Scope::job,
      "When the last checkpoint was committed."},
     {Metric::checkpoint_interval, "lockstep_checkpoint_interval_seconds", Kind::gauge, Scope::job,
-     "Time from one checkpoint to the next, by the job's setting and the mean step so far."},
+     "Time between checkpoints, by the job's setting and the mean step so far."},
     {Metric::balancer_moves, "lockstep_balancer_moves_total", Kind::counter, Scope::job,
      "How often micro-batches moved between ranks."},
     {Metric::balancer_micro_batches_moved, "lockstep_balancer_moved_micro_batches_total", Kind::counter, Scope::job,
@@ -159,42 +151,40 @@ constexpr std::array<MetricInfo, kMetrics> kList{{
     {Metric::restarts, "lockstep_restarts_total", Kind::counter, Scope::job,
      "Restarts by `lockstep launch` since it was started.", "reason", kRestarts},
     {Metric::run_seconds, "lockstep_run_seconds_total", Kind::counter, Scope::job,
-     "Where the time since the first start of the run has gone, over all its restarts, as rank 0 sees it. useful: "
-     "steps "
-     "done for the first time, and evaluations; repeated: steps that had been lost; restart: from the last sign of "
-     "life before one to the next step, and the first set-up.",
+     "Time since the first start of the run, over all restarts, as rank 0 sees it. useful: steps done for the first "
+     "time, and evaluations; repeated: steps that had been lost; restart: from the last sign of life before it to the "
+     "next step, and the first set-up.",
      "part", kRunTimes},
-    {Metric::job_info, "lockstep_job_info", Kind::gauge, Scope::job, "1; the labels say what is trained.",
+    {Metric::job_info, "lockstep_job_info", Kind::gauge, Scope::job, "1; labels: the job.",
      "name, digest, exact, exactness"},
     {Metric::gpu_utilization, "lockstep_gpu_utilization_ratio", Kind::gauge, Scope::gpu,
      "Fraction of the last sample period in which a kernel ran. A rank that waits in a collective shows 1."},
     {Metric::gpu_memory_used, "lockstep_gpu_memory_used_bytes", Kind::gauge, Scope::gpu, "Memory in use."},
-    {Metric::gpu_memory_total, "lockstep_gpu_memory_size_bytes", Kind::gauge, Scope::gpu, "Size of the memory."},
+    {Metric::gpu_memory_total, "lockstep_gpu_memory_size_bytes", Kind::gauge, Scope::gpu, "Memory size."},
     {Metric::gpu_power, "lockstep_gpu_power_watts", Kind::gauge, Scope::gpu, "Power draw."},
     {Metric::gpu_energy, "lockstep_gpu_energy_joules_total", Kind::counter, Scope::gpu,
      "Energy since the driver was loaded."},
-    {Metric::gpu_temperature, "lockstep_gpu_temperature_celsius", Kind::gauge, Scope::gpu, "Temperature of the GPU."},
+    {Metric::gpu_temperature, "lockstep_gpu_temperature_celsius", Kind::gauge, Scope::gpu, "Temperature."},
     {Metric::gpu_sm_clock, "lockstep_gpu_sm_clock_hertz", Kind::gauge, Scope::gpu, "Clock of the multiprocessors."},
     {Metric::gpu_memory_clock, "lockstep_gpu_memory_clock_hertz", Kind::gauge, Scope::gpu, "Clock of the memory."},
     {Metric::gpu_throttled, "lockstep_gpu_throttled", Kind::gauge, Scope::gpu,
      "1 while the clock is throttled for this reason.", "reason", kThrottled},
     {Metric::gpu_throttle_seconds, "lockstep_gpu_throttle_seconds_total", Kind::counter, Scope::gpu,
-     "Time that the clock was throttled, as the driver counts it.", "reason", kViolationReasons},
+     "Throttled time, as the driver counts it.", "reason", kViolationReasons},
     {Metric::gpu_ecc_errors, "lockstep_gpu_ecc_errors_total", Kind::counter, Scope::gpu,
      "Memory errors since the driver was loaded.", "kind", kEcc},
     {Metric::gpu_xid_errors, "lockstep_gpu_xid_errors_total", Kind::counter, Scope::gpu,
-     "Critical errors (XID) that the driver has reported since this process began."},
+     "Critical errors (XID) since this process began."},
     {Metric::gpu_last_xid, "lockstep_gpu_last_xid", Kind::gauge, Scope::gpu, "Number of the last XID; 0: none."},
     {Metric::gpu_pcie_bytes, "lockstep_gpu_pcie_bytes_total", Kind::counter, Scope::gpu, "Bytes over PCIe.",
      "direction", kDirections},
     {Metric::gpu_nvlink_bytes, "lockstep_gpu_nvlink_bytes_total", Kind::counter, Scope::gpu, "Bytes over all NVLinks.",
      "direction", kDirections},
     {Metric::gpu_lost, "lockstep_gpu_lost", Kind::gauge, Scope::gpu,
-     "1 if the driver says that the GPU is lost or must be reset."},
+     "1 if the driver reports the GPU as lost or in need of a reset."},
     {Metric::gpu_co_tenant, "lockstep_gpu_co_tenant", Kind::gauge, Scope::gpu,
-     "1 while utilization and power show that another program uses it."},
-    {Metric::gpu_info, "lockstep_gpu_info", Kind::gauge, Scope::gpu, "1; the labels say which GPU.",
-     "driver, model, pci, uuid"},
+     "1 while utilization and power indicate another program on the GPU."},
+    {Metric::gpu_info, "lockstep_gpu_info", Kind::gauge, Scope::gpu, "1; labels: the GPU.", "driver, model, pci, uuid"},
 }};
 
 constexpr bool in_order() {
@@ -240,12 +230,10 @@ std::size_t series_of(const MetricInfo& metric) {
 }
 
 std::string metrics_markdown() {
-  std::string page = "| metric | kind | of | labels | what it is |\n|---|---|---|---|---|\n";
+  std::string page = "|metric|kind|of|labels|meaning|\n|---|---|---|---|---|\n";
   for (const MetricInfo& metric : kList) {
-    const char* of = metric.scope == Scope::rank ? "each rank" : metric.scope == Scope::job ? "the job" : "its GPU";
-    const std::string labels = labels_text(metric);
-    page += fmt::format("| `{}` | {} | {} |{}{} | {} |\n", metric.name, text(metric.kind), of,
-                        labels.empty() ? "" : " ", labels, metric.help);
+    const char* of = metric.scope == Scope::rank ? "rank" : metric.scope == Scope::job ? "job" : "GPU";
+    page += fmt::format("|`{}`|{}|{}|{}|{}|\n", metric.name, text(metric.kind), of, labels_text(metric), metric.help);
   }
   return page;
 }

@@ -1,4 +1,4 @@
-// The only list of metrics: what the exporter serves and docs/observability.md are made from it.
+// The only list of metrics: what the exporter serves and docs/metrics.md are made from it.
 //
 // Names have the prefix `lockstep_`, base units (seconds, bytes, hertz, ...) and, if they are counters, the suffix
 // `_total`. Moments are Unix times, not ages. Every series has the label `rank`; job, run and host are labels of the
@@ -141,7 +141,7 @@ struct MetricInfo {
 /// Number of series in a scrape.
 [[nodiscard]] std::size_t series_of(const MetricInfo& metric);
 
-/// The table of docs/observability.md.
+/// The table of docs/metrics.md.
 [[nodiscard]] std::string metrics_markdown();
 
 }  // namespace lockstep::telemetry
