@@ -4,9 +4,9 @@ and of ResNet-50 on the interpreted GPU, with the shapes of a real micro-batch, 
 
     costs.py BUILD_FOLDER [--check] [--print] [--blocks N] [--model gpt2|resnet50] [--kernel PART_OF_ITS_NAME]
 
-Writes the tables of docs/design/gpu.md, or that of one model, the worst kernels first; --check changes nothing and exits
-with 1 if they are not current; --print prints every kernel, or some, with more columns. It needs the module, its PTX and
-the libraries of tests/cuda/interpreter/tests.cmake.
+Writes the tables of docs/design/gpu-costs.md, or that of one model, the worst kernels first; --check changes nothing and
+exits with 1 if they are not current; --print prints every kernel, or some, with more columns. It needs the module, its
+PTX and the libraries of tests/cuda/interpreter/tests.cmake.
 """
 import argparse
 import collections
@@ -280,7 +280,7 @@ def main():
         return
     sys.argv = sys.argv[:1] + (["--check"] if words.check else [])
     tables = [(f"costs-{model}", page(words.build, model, words.blocks, "")) for model in models]
-    keep_current(ROOT / "docs" / "design" / "gpu.md", tables, "tests/cuda/interpreter/costs.py build/release")
+    keep_current(ROOT / "docs" / "design" / "gpu-costs.md", tables, "tests/cuda/interpreter/costs.py build/release")
 
 
 if __name__ == "__main__":

@@ -107,7 +107,7 @@ lockstep_script_test(cuda.interpreted.libraries LONG COMMAND python3 ${INTERPRET
   ${INTERPRETED_GPU} ${STAND_INS} $<TARGET_FILE:cuda_ops_test> $<TARGET_FILE:stand_in_grids>)
 set_tests_properties(cuda.interpreted.libraries PROPERTIES FIXTURES_SETUP interpreted)
 
-# That the table of costs in docs/design/gpu.md is that of these kernels. ResNet-50's takes minutes.
+# That the table of costs in docs/design/gpu-costs.md is that of these kernels. ResNet-50's takes minutes.
 lockstep_script_test(cuda.interpreted.costs COMMAND python3 ${INTERPRETER}/costs.py ${CMAKE_BINARY_DIR} --check
   --model gpt2)
 lockstep_script_test(cuda.costs_of_resnet50 LABEL long TIMEOUT 3600 COMMAND python3 ${INTERPRETER}/costs.py
