@@ -2,8 +2,8 @@
 #include "exec/cached_model.hpp"
 
 #include <gtest/gtest.h>
-#include <array>
 
+#include <array>
 #include <cstring>
 
 #include "exec/cpu_device.hpp"
@@ -98,10 +98,12 @@ TEST(CachedModel, HasTheBitsOfTheWholeWindow) {
   const auto sizes = [](std::int64_t heads) {
     return Attributes({{"layers", std::int64_t{3}}, {"heads", heads}, {"width", std::int64_t{48}}});
   };
-  expect_same_bits(models::gpt(), sizes(3));
+  ModelRegistry models;
+  models::add_built_in(models);
+  expect_same_bits(models.at("gpt"), sizes(3));
   Attributes llama = sizes(6);
   llama.set("kv_heads", std::int64_t{2});
-  expect_same_bits(models::llama(), llama);
+  expect_same_bits(models.at("llama"), llama);
 }
 
 }  // namespace lockstep::exec
