@@ -64,9 +64,9 @@ void add_host_options(CLI::App& command, launch::LaunchOptions& options) {
       "--agent", options.agent,
       "the program that runs a command on another host: AGENT HOST COMMAND; by default ssh, and srun on the "
       "hosts of a Slurm job");
-  command.add_option(
-      "--listen", options.listen,
-      "this machine's address for the control socket (0.0.0.0: all); by default found from the routes to the hosts");
+  command.add_option("--listen", options.listen,
+                     "this machine's address for the control socket (0.0.0.0 or ::: all); by default found from the "
+                     "routes to the hosts");
   command
       .add_option("--hosts-every", options.read_hosts_again_seconds,
                   "seconds between two reads of the hostfile, or runs of the script")

@@ -86,7 +86,8 @@ Is<TelemetryOptions> prometheus_section() {
       .initially([](Options& o) { o.prometheus_port = 9840; })
       .field(
           "address", &Options::prometheus_address, text(),
-          "IP address of this host that ranks listen on; 0.0.0.0: all of them. Who can reach it can read the metrics")
+          "IP address of this host that ranks listen on; 0.0.0.0: all of IPv4, `::` all. Who can reach it can read the "
+          "metrics")
       .field("port", &Options::prometheus_port, number().at_least(1).at_most(65535),
              "of local rank 0; others follow. One that is in use is replaced, as metrics/targets.json then says")
       .field(

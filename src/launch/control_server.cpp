@@ -17,6 +17,7 @@
 #include <utility>
 
 #include "core/digest.hpp"
+#include "core/socket_address.hpp"
 #include "launch/processes.hpp"
 #include "lockstep/error.hpp"
 
@@ -63,10 +64,10 @@ ControlServer::ControlServer(std::string token, int ranks, const Listening& wher
   reserve_ = spare_descriptor();
   ready_ = epoll_create1(EPOLL_CLOEXEC);
   if (ready_ < 0) failed("watch it");
-  if (where.all_interfaces) listen("0.0.0.0");
+  if (where.all_interfaces) listen(all_interfaces(where.addresses));
   for (const auto& address : where.addresses) {
     if (!where.all_interfaces) listen(address);
-    addresses_ += fmt::format("{}{}:{}", addresses_.empty() ? "" : ",", address, port_of(listeners_.back()));
+    addresses_ += (addresses_.empty() ? "" : ",") + endpoint_text(address, port_of(listeners_.back()));
   }
 }
 

@@ -30,7 +30,7 @@ class ControlServer {
   ControlServer(const ControlServer&) = delete;
   ControlServer& operator=(const ControlServer&) = delete;
 
-  /// "10.0.0.1:4711,127.0.0.1:4711": for ranks to connect to.
+  /// "10.0.0.1:4711,[fd00::1]:4711": for ranks to connect to.
   [[nodiscard]] const std::string& addresses() const { return addresses_; }
   /// Waits until a message arrives, `wake` (another descriptor; -1: none) is readable or time is up. Messages are in
   /// order of arrival, as far as the kernel knows it: if ranks died one after another, the first comes first.

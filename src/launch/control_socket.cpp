@@ -1,6 +1,5 @@
 #include "launch/control_socket.hpp"
 
-#include <arpa/inet.h>
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -16,12 +15,14 @@
 #include <sstream>
 #include <utility>
 
+#include "core/socket_address.hpp"
+
 namespace lockstep::launch {
 
 namespace {
 
-bool connect_within(int descriptor, const sockaddr_in& address, std::chrono::milliseconds patience) {
-  if (::connect(descriptor, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0) return true;
+bool connect_within(int descriptor, const SocketAddress& address, std::chrono::milliseconds patience) {
+  if (::connect(descriptor, address.pointer(), address.length) == 0) return true;
   if (errno != EINPROGRESS) return false;
   pollfd writable{descriptor, POLLOUT, 0};
   if (::poll(&writable, 1, static_cast<int>(patience.count())) <= 0) return false;
@@ -31,14 +32,10 @@ bool connect_within(int descriptor, const sockaddr_in& address, std::chrono::mil
 }
 
 ControlSocket connect_to(const std::string& place, std::chrono::milliseconds patience) {
-  const auto colon = place.rfind(':');
-  if (colon == std::string::npos) return {};
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_port = htons(static_cast<std::uint16_t>(std::atoi(place.c_str() + colon + 1)));
-  if (inet_pton(AF_INET, place.substr(0, colon).c_str(), &address.sin_addr) != 1) return {};
-  ControlSocket socket(::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-  if (!socket.open() || !connect_within(socket.descriptor(), address, patience)) return {};
+  const auto address = parse_endpoint(place);
+  if (!address) return {};
+  ControlSocket socket(::socket(address->family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  if (!socket.open() || !connect_within(socket.descriptor(), *address, patience)) return {};
   const int on = 1;
   setsockopt(socket.descriptor(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
   return socket;

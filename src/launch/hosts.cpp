@@ -18,6 +18,7 @@
 #include <mutex>
 #include <sstream>
 
+#include "core/socket_address.hpp"
 #include "core/whole_file.hpp"
 #include "launch/child.hpp"
 #include "lockstep/error.hpp"
@@ -148,20 +149,6 @@ std::string own_host_name() {
   return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "localhost";
 }
 
-namespace {
-
-/// "" if it is not an IP address.
-std::string numeric(const sockaddr* address) {
-  const bool v4 = address->sa_family == AF_INET;
-  if (!v4 && address->sa_family != AF_INET6) return "";
-  std::array<char, NI_MAXHOST> text{};
-  const auto size = static_cast<socklen_t>(v4 ? sizeof(sockaddr_in) : sizeof(sockaddr_in6));
-  const int failed = getnameinfo(address, size, text.data(), text.size(), nullptr, 0, NI_NUMERICHOST);
-  return failed == 0 ? text.data() : "";
-}
-
-}  // namespace
-
 bool same_machine(const std::string& one, const std::string& other) {
   const bool both_full = one.find('.') != std::string::npos && other.find('.') != std::string::npos;
   return both_full ? one == other : first_label(one) == first_label(other);
@@ -176,18 +163,18 @@ std::optional<bool> has_own_address(const std::string& host) {
   if (getifaddrs(&interfaces) != 0) return std::nullopt;
   const std::unique_ptr<ifaddrs, decltype(&freeifaddrs)> own(interfaces, &freeifaddrs);
   for (const addrinfo* address = found; address != nullptr; address = address->ai_next) {
-    const std::string wanted = numeric(address->ai_addr);
+    const std::string wanted = ip_text(address->ai_addr);
     if (wanted.starts_with("127."))
       return true;  // all of 127.0.0.0/8 is the loopback interface, which lists only the first address
     for (const ifaddrs* one = interfaces; one != nullptr; one = one->ifa_next) {
-      if (one->ifa_addr != nullptr && numeric(one->ifa_addr) == wanted) return true;
+      if (one->ifa_addr != nullptr && ip_text(one->ifa_addr) == wanted) return true;
     }
   }
   return false;
 }
 
 bool is_this_machine(const std::string& host, const std::string& own, const AddressLookup& is_own) {
-  if (host == "localhost" || host == "127.0.0.1" || host == own) return true;
+  if (host == "localhost" || host == "127.0.0.1" || host == "::1" || host == own) return true;
   if (!same_machine(host, own)) return false;
   // With a full name and a short one, `gpu` may be gpu.rack1 or gpu.rack2, so addresses decide. A name without an
   // address is trusted.

@@ -1,6 +1,5 @@
 #include "launch/listening.hpp"
 
-#include <arpa/inet.h>
 #include <fmt/format.h>
 #include <ifaddrs.h>
 #include <netdb.h>
@@ -9,7 +8,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
@@ -17,6 +15,7 @@
 #include <memory>
 #include <thread>
 
+#include "core/socket_address.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::launch {
@@ -27,11 +26,15 @@ constexpr int kBacklog = 4096;
 constexpr std::chrono::seconds kNamePatience{5};
 constexpr const char* kLoopback = "127.0.0.1";
 constexpr const char* kAll = "0.0.0.0";
+constexpr const char* kAllOfBoth = "::";
 
-std::string text_of(const sockaddr_in& address) {
-  std::array<char, INET_ADDRSTRLEN> text{};
-  inet_ntop(AF_INET, &address.sin_addr, text.data(), text.size());
-  return text.data();
+bool is_loopback(const std::string& address) {
+  return address.starts_with("127.") || address == "::1";
+}
+
+// Those of one link need its name, which other hosts do not know.
+bool is_known_elsewhere(const std::string& address) {
+  return !address.empty() && address.find('%') == std::string::npos;
 }
 
 // This machine's addresses, loopback last.
@@ -40,47 +43,44 @@ std::vector<std::string> own_addresses() {
   ifaddrs* list = nullptr;
   if (getifaddrs(&list) != 0) return {kLoopback};
   for (const ifaddrs* at = list; at != nullptr; at = at->ifa_next) {
-    if (at->ifa_addr == nullptr || at->ifa_addr->sa_family != AF_INET) continue;
-    const std::string text = text_of(*reinterpret_cast<const sockaddr_in*>(at->ifa_addr));
-    if (!text.starts_with("127.")) found.push_back(text);
+    const std::string text = at->ifa_addr == nullptr ? "" : ip_text(at->ifa_addr);
+    if (is_known_elsewhere(text) && !is_loopback(text)) found.push_back(text);
   }
   freeifaddrs(list);
+  std::stable_partition(found.begin(), found.end(), [](const auto& address) { return !is_ipv6(address); });
   found.emplace_back(kLoopback);
   return found;
 }
 
-struct Route {
-  std::string from;   ///< this machine's address
-  std::string error;  ///< why there is none
+struct Routes {
+  std::vector<std::string> from;  ///< this machine's addresses
+  std::string error;              ///< why there is none
 };
 
 // Connecting a datagram socket sends nothing, but gives it the address that the route uses.
-Route route_to(const sockaddr_in& host) {
-  const int probe = ::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-  if (probe < 0) return {"", std::strerror(errno)};
-  sockaddr_in own{};
-  socklen_t length = sizeof own;
-  Route route;
-  if (connect(probe, reinterpret_cast<const sockaddr*>(&host), sizeof host) == 0 &&
-      getsockname(probe, reinterpret_cast<sockaddr*>(&own), &length) == 0) {
-    route.from = text_of(own);
+void add_route(Routes& routes, const addrinfo& host) {
+  const int probe = ::socket(host.ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  SocketAddress own;
+  own.length = sizeof own.storage;
+  if (probe >= 0 && connect(probe, host.ai_addr, host.ai_addrlen) == 0 &&
+      getsockname(probe, reinterpret_cast<sockaddr*>(&own.storage), &own.length) == 0) {
+    if (std::string text = ip_text(own.pointer()); is_known_elsewhere(text)) routes.from.push_back(std::move(text));
   } else {
-    route.error = std::strerror(errno);
+    routes.error = std::strerror(errno);
   }
-  ::close(probe);
-  return route;
+  if (probe >= 0) ::close(probe);
 }
 
-Route route_to(const std::string& host) {
+// One for each of the host's addresses.
+Routes routes_to(const std::string& host) {
   addrinfo hints{};
-  hints.ai_family = AF_INET;
   hints.ai_socktype = SOCK_DGRAM;
   addrinfo* found = nullptr;
-  if (const int error = getaddrinfo(host.c_str(), "9", &hints, &found); error != 0) return {"", gai_strerror(error)};
-  sockaddr_in address{};
-  std::memcpy(&address, found->ai_addr, sizeof address);
+  if (const int error = getaddrinfo(host.c_str(), "9", &hints, &found); error != 0) return {{}, gai_strerror(error)};
+  Routes routes;
+  for (const addrinfo* at = found; at != nullptr; at = at->ai_next) add_route(routes, *at);
   freeaddrinfo(found);
-  return route_to(address);
+  return routes;
 }
 
 // If a name server does not answer, only a detached thread keeps waiting.
@@ -89,17 +89,19 @@ Listening listening_towards(const std::vector<std::string>& hosts) {
   std::thread([answer, hosts] {
     Listening found;
     for (const auto& host : hosts) {
-      const Route route = route_to(host);
-      if (route.from.empty()) {
-        found.warning = fmt::format("{}: {}", host, route.error);
+      const Routes routes = routes_to(host);
+      if (routes.from.empty()) {
+        found.warning = fmt::format("{}: {}", host, routes.error);
         break;
       }
       auto& known = found.addresses;
-      if (std::find(known.begin(), known.end(), route.from) == known.end()) known.push_back(route.from);
+      for (const auto& from : routes.from) {
+        if (std::find(known.begin(), known.end(), from) == known.end()) known.push_back(from);
+      }
     }
     // Loopback last: a rank on another host must not connect to its own loopback.
     std::stable_partition(found.addresses.begin(), found.addresses.end(),
-                          [](const auto& address) { return !address.starts_with("127."); });
+                          [](const auto& address) { return !is_loopback(address); });
     answer->set_value(found);
   }).detach();
   auto future = answer->get_future();
@@ -134,14 +136,13 @@ Listening listening_for(const Hosts& hosts, const std::string& chosen) {
   for (const Host& host : hosts) {
     if (!is_local(host.name)) others.push_back(host.name);
   }
-  in_addr parsed{};
-  if (!chosen.empty() && inet_pton(AF_INET, chosen.c_str(), &parsed) != 1) {
-    throw Error(
-        ExitCode::usage,
-        fmt::format("--listen: expected an IPv4 address of this machine, or {} for all, found '{}'", kAll, chosen));
+  if (!chosen.empty() && !socket_address(chosen, 0)) {
+    throw Error(ExitCode::usage,
+                fmt::format("--listen: expected an IP address of this machine, or {} or {} for all, found '{}'", kAll,
+                            kAllOfBoth, chosen));
   }
   if (others.empty()) return listening_on_loopback();
-  if (chosen == kAll) return everywhere({}, "");
+  if (chosen == kAll || chosen == kAllOfBoth) return everywhere({}, "");
   if (!chosen.empty()) {
     const std::string trouble = trouble_at(chosen);
     if (trouble.empty()) return {{chosen}, false, ""};
@@ -156,15 +157,21 @@ Listening listening_for(const Hosts& hosts, const std::string& chosen) {
                                     found.warning));
 }
 
+std::string all_interfaces(const std::vector<std::string>& addresses) {
+  return std::any_of(addresses.begin(), addresses.end(), is_ipv6) ? kAllOfBoth : kAll;
+}
+
 int listen_at(const std::string& address) {
-  const int listener = ::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-  if (listener < 0) return -1;
-  sockaddr_in place{};
-  place.sin_family = AF_INET;
-  if (inet_pton(AF_INET, address.c_str(), &place.sin_addr) == 1 &&
-      bind(listener, reinterpret_cast<const sockaddr*>(&place), sizeof place) == 0 && listen(listener, kBacklog) == 0) {
-    return listener;
+  const auto place = socket_address(address, 0);
+  if (!place) {
+    errno = EADDRNOTAVAIL;
+    return -1;
   }
+  const int listener = ::socket(place->family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  if (listener < 0) return -1;
+  const int no = 0;
+  if (place->family() == AF_INET6) setsockopt(listener, IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof no);
+  if (bind(listener, place->pointer(), place->length) == 0 && listen(listener, kBacklog) == 0) return listener;
   const int error = errno;
   ::close(listener);
   errno = error;
@@ -172,9 +179,10 @@ int listen_at(const std::string& address) {
 }
 
 int port_of(int listener) {
-  sockaddr_in address{};
-  socklen_t length = sizeof address;
-  return getsockname(listener, reinterpret_cast<sockaddr*>(&address), &length) == 0 ? ntohs(address.sin_port) : -1;
+  SocketAddress address;
+  address.length = sizeof address.storage;
+  const bool known = getsockname(listener, reinterpret_cast<sockaddr*>(&address.storage), &address.length) == 0;
+  return known ? port_in(address) : -1;
 }
 
 }  // namespace lockstep::launch

@@ -16,52 +16,43 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "core/socket_address.hpp"
 #include "lockstep/error.hpp"
 #include "telemetry/exposition.hpp"
+#include "telemetry/ipv6_relay.hpp"
 
 namespace lockstep::telemetry {
 
 namespace {
 
 constexpr std::chrono::milliseconds kKnocks{10};
+constexpr const char* kAllOfBoth = "::";
 // Of the server: while some are stuck with requests that never become whole, the others serve; a request has 2 s, so
 // those in the queue get their turn, and the end of a run waits no longer.
 constexpr const char* kThreads = "8";
 constexpr const char* kRequestMilliseconds = "2000";
 
-struct Endpoint {
-  sockaddr_storage storage{};
-  socklen_t length = 0;  ///< 0: not an IP address
-};
-
-Endpoint endpoint_of(const std::string& address, int port) {
-  Endpoint to;
-  auto* v4 = reinterpret_cast<sockaddr_in*>(&to.storage);
-  auto* v6 = reinterpret_cast<sockaddr_in6*>(&to.storage);
-  if (inet_pton(AF_INET, address.c_str(), &v4->sin_addr) == 1) {
-    v4->sin_family = AF_INET;
-    v4->sin_port = htons(static_cast<std::uint16_t>(port));
-    to.length = sizeof *v4;
-  } else if (inet_pton(AF_INET6, address.c_str(), &v6->sin6_addr) == 1) {
-    v6->sin6_family = AF_INET6;
-    v6->sin6_port = htons(static_cast<std::uint16_t>(port));
-    to.length = sizeof *v6;
-  }
-  return to;
-}
-
 /// The errno of a server's bind() to this address and port; 0: success.
 int bind_error(const std::string& address, int port) {
-  const Endpoint at = endpoint_of(address, port);
-  if (at.length == 0) return EADDRNOTAVAIL;
-  const int probe = ::socket(at.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const auto at = socket_address(address, port);
+  if (!at) return EADDRNOTAVAIL;
+  const int probe = ::socket(at->family(), SOCK_STREAM | SOCK_CLOEXEC, 0);
   if (probe < 0) return errno;
   const int yes = 1;  // like the server: recently closed connections do not block a port
   (void)::setsockopt(probe, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
-  const auto* name = reinterpret_cast<const sockaddr*>(&at.storage);
-  const int error = ::bind(probe, name, at.length) == 0 && ::listen(probe, 1) == 0 ? 0 : errno;
+  const int error = ::bind(probe, at->pointer(), at->length) == 0 && ::listen(probe, 1) == 0 ? 0 : errno;
   ::close(probe);
   return error;
+}
+
+// What the server listens on: beside a relay, or where :: finds no IPv6, at addresses of IPv4.
+std::string server_address(const std::string& address) {
+  if (!is_ipv6(address)) return address;
+  return address == kAllOfBoth ? "0.0.0.0" : "127.0.0.1";
+}
+
+bool wants_relay(const std::string& address) {
+  return is_ipv6(address) && (address != kAllOfBoth || bind_error("::1", 0) == 0);
 }
 
 bool has_loopback() {
@@ -70,16 +61,17 @@ bool has_loopback() {
 
 /// Connects without sending anything.
 void knock(const std::string& address, int port) {
-  const Endpoint at = endpoint_of(address, port);
-  const int visitor = ::socket(at.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  const auto at = socket_address(address, port);
+  const int visitor = ::socket(at->family(), SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (visitor < 0) return;
-  (void)::connect(visitor, reinterpret_cast<const sockaddr*>(&at.storage), at.length);
+  (void)::connect(visitor, at->pointer(), at->length);
   ::close(visitor);
 }
 
 std::string problem_of(const ExporterOptions& options) {
   if (options.port == 0) return "";
-  const int error = bind_error(options.address, options.port);
+  int error = bind_error(server_address(options.address), options.port);
+  if (error == 0 && wants_relay(options.address)) error = bind_error(options.address, options.port);
   if (error == EADDRINUSE) return "in use";
   return error == EACCES ? "not allowed" : "";
 }
@@ -129,13 +121,15 @@ class Exporter::Server {
 
 Exporter::Exporter(ExporterOptions options, std::shared_ptr<RankMetrics> metrics,
                    std::function<void(RankMetrics&)> sample)
-    : address_(options.address),
+    : address_(server_address(options.address)),
       problem_(problem_of(options)),
       source_(std::make_shared<Source>(options.rank, std::move(metrics), std::move(sample))) {
   const auto start = [&](int port) {
-    server_ = std::make_unique<Server>(endpoint_text(options.address, port));
+    relay_.reset();
+    server_ = std::make_unique<Server>(endpoint_text(address_, port));
     server_->serve(source_);
     port_ = server_->port();
+    if (wants_relay(options.address)) relay_ = std::make_unique<Ipv6Relay>(options.address, port_);
   };
   if (problem_.empty()) {
     try {
@@ -174,11 +168,6 @@ Exporter::~Exporter() {
 
 std::size_t Exporter::scrapes() const {
   return source_->scrapes();
-}
-
-std::string endpoint_text(const std::string& address, int port) {
-  const bool v6 = address.find(':') != std::string::npos;
-  return v6 ? fmt::format("[{}]:{}", address, port) : fmt::format("{}:{}", address, port);
 }
 
 std::string targets_json(const std::vector<ScrapeTarget>& targets, const std::string& address,

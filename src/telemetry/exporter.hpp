@@ -15,8 +15,10 @@
 
 namespace lockstep::telemetry {
 
+class Ipv6Relay;
+
 struct ExporterOptions {
-  std::string address = "127.0.0.1";  ///< an IP address of this host; 0.0.0.0 or :: for all
+  std::string address = "127.0.0.1";  ///< an IP address of this host; 0.0.0.0 for all of IPv4, :: for all
   int port = 0;                       ///< 0: any free one
   int rank = 0;
   std::string key = "job.telemetry.prometheus.address";  ///< the setting's name, for messages
@@ -46,11 +48,9 @@ class Exporter {
   std::string address_, problem_;
   std::shared_ptr<Source> source_;
   std::unique_ptr<Server> server_;
+  std::unique_ptr<Ipv6Relay> relay_;  ///< null: not needed
   int port_ = 0;
 };
-
-/// "127.0.0.1:9840", "[::1]:9840".
-[[nodiscard]] std::string endpoint_text(const std::string& address, int port);
 
 struct ScrapeTarget {
   std::string host;

@@ -273,7 +273,8 @@ TEST(Listening, AMistakeIsTold) {
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ExitCode::usage);
-    EXPECT_STREQ(error.what(), "--listen: expected an IPv4 address of this machine, or 0.0.0.0 for all, found 'eth0'");
+    EXPECT_STREQ(error.what(),
+                 "--listen: expected an IP address of this machine, or 0.0.0.0 or :: for all, found 'eth0'");
   }
 }
 

@@ -30,9 +30,10 @@ def enter(pid, processes=True):
 
 
 class EmulatedHosts:
-    def __init__(self, count, connect_timeout=3600, names=None):
-        """`names`: of the hosts, with or without a domain; default: unique names."""
+    def __init__(self, count, connect_timeout=3600, names=None, ipv6=False):
+        """`names`: of the hosts, with or without a domain; default: unique names. `ipv6`: they have no IPv4 but 127.0.0.1."""
         self.count = count
+        self.network, self.bits = ("fd77::", 64) if ipv6 else ("10.77.0.", 24)
         self.connect_timeout = connect_timeout  # seconds after which the agent gives up on a cut host
         self.names = names or [f"{chr(ord('a') + i)}{os.getpid()}" for i in range(count)]
         self.folder = None
@@ -67,6 +68,9 @@ class EmulatedHosts:
             process.stdout.close()
         self.folder.cleanup()
 
+    def address(self, host):
+        return f"{self.network}{host + 1}"
+
     def _hold(self, script, *flags):
         """Starts a process with new namespaces; returns its pid."""
         process = subprocess.Popen(  # pylint: disable=consider-using-with
@@ -81,7 +85,7 @@ class EmulatedHosts:
     def _make(self):
         hosts_file = pathlib.Path(self.folder.name) / "hosts"
         hosts_file.write_text("127.0.0.1 localhost\n" + "".join(
-            f"10.77.0.{i + 1} {name} {name.split('.')[0]}\n" for i, name in enumerate(self.names)), encoding="utf-8")
+            f"{self.address(i)} {name} {name.split('.')[0]}\n" for i, name in enumerate(self.names)), encoding="utf-8")
         for i, name in enumerate(self.names):
             script = f"hostname {name.split('.')[0]}; mount --bind {hosts_file} /etc/hosts; mount -t tmpfs tmpfs /dev/shm"
             flags = [] if i == 0 else ["--pid", "--fork", "--kill-child", "--mount-proc"]
@@ -94,7 +98,7 @@ class EmulatedHosts:
             run("ip", "link", "set", port, "netns", switch)
             inside = enter(pid, processes=False)
             run(*inside, "ip", "link", "set", card, "name", "eth0")
-            run(*inside, "ip", "address", "add", f"10.77.0.{i + 1}/24", "dev", "eth0")
+            run(*inside, "ip", "address", "add", f"{self.address(i)}/{self.bits}", "dev", "eth0", *(["nodad"] if self.bits == 64 else []))
             run(*inside, "ip", "link", "set", "eth0", "up")
             run(*inside, "ip", "link", "set", "lo", "up")
             in_switch = enter(switch, processes=False)

@@ -102,6 +102,21 @@ class Hosts(unittest.TestCase):
             self.assertEqual(launch.end()["parameters_sha256"], self.quiet)
         self.assertEqual(launch.events("warning"), [])
 
+    def test_hosts_without_ipv4(self):
+        with EmulatedHosts(2, ipv6=True) as hosts:
+            launch = self.launch(hosts, "--hosts", hosts.slots(1), "telemetry.prometheus.address='::'")
+            launch.wait_for_step(2)
+            path = launch.directory / "metrics/targets.json"
+            wait_until(path.exists, "the targets")
+            targets = json.loads(path.read_text(encoding="utf-8"))
+            host, port = targets[1]["targets"][0].rsplit(":", 1)
+            self.assertEqual(host, hosts.names[1])
+            read = f"import urllib.request; print(urllib.request.urlopen('http://{host}:{port}/metrics').read().decode())"
+            metrics = subprocess.run([*hosts.prefix(0), sys.executable, "-c", read], capture_output=True, text=True, check=True).stdout
+            self.assertIn('lockstep_steps_total{rank="1"} ', metrics)
+            self.assertEqual(launch.end()["parameters_sha256"], self.quiet)
+        self.assertEqual(launch.events("warning"), [])
+
     def test_the_loss_of_a_node(self):
         with EmulatedHosts(3) as hosts:
             launch = self.launch(hosts, "--hosts", hosts.slots(1), "--hang-limit", "5")

@@ -41,6 +41,30 @@ TEST(Exporter, ServesWhatIsThereNow) {
   EXPECT_EQ(exporter.scrapes(), 2U);
 }
 
+bool has_ipv6() {
+  const int probe = ::socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const auto here = socket_address("::1", 0);
+  const bool has = ::bind(probe, here->pointer(), here->length) == 0;
+  ::close(probe);
+  return has;
+}
+
+TEST(Exporter, ServesBothFamiliesOrOne) {
+  if (!has_ipv6()) GTEST_SKIP() << "this machine has no ::1";
+  for (const char* address : {"::", "::1"}) {
+    const auto metrics = some_metrics();
+    Exporter exporter({.address = address}, metrics, {});
+    metrics->add(Metric::steps, 7);
+    for (int scrape = 0; scrape < 3; ++scrape) {
+      const std::string text = http_get(exporter.port(), "/metrics", "::1");
+      EXPECT_NE(text.find("lockstep_steps_total{rank=\"0\"} 7\n"), std::string::npos) << text;
+    }
+    EXPECT_NE(http_get(exporter.port(), "/metrics"), "");
+    Exporter second({.address = address, .port = exporter.port()}, some_metrics(), {});
+    EXPECT_EQ(second.problem(), "in use");
+  }
+}
+
 TEST(Exporter, APortInUseIsReplaced) {
   Exporter first({}, some_metrics(), {});
   Exporter second({.port = first.port()}, some_metrics(), {});
