@@ -8,6 +8,7 @@
 #include "cli/commands.hpp"
 #include "cli/job_argument.hpp"
 #include "cli/machine.hpp"
+#include "core/rdma.hpp"
 #include "core/spans.hpp"
 #include "device/device.hpp"
 #include "device/threads.hpp"
@@ -142,6 +143,18 @@ void examine_gpus(Report& report) {
   }
 }
 
+void examine_rdma(Report& report) {
+  const RdmaFacts facts = rdma_facts();
+  if (facts.devices == 0 && !is_rdma_required()) return;
+  report.fact("RDMA", fmt::format("{} in /dev/infiniband, {}",
+                                  facts.devices == 1 ? "a device" : fmt::format("{} devices", facts.devices),
+                                  facts.lockable_bytes == RdmaFacts::kNoLimit
+                                      ? "no limit on locked memory"
+                                      : fmt::format("{} KiB of memory may be locked", facts.lockable_bytes >> 10)));
+  const std::string problem = rdma_problem(facts, "this host");
+  if (!problem.empty()) report.lacking("RDMA", problem);
+}
+
 /// Trains a few digits; returns 0, or the exit code of the failure.
 int try_training(Report& report) {
   const Registries registries = Registries::built_in();
@@ -169,6 +182,7 @@ int examine() {
   examine_libraries(report);
   examine_mpi(report);
   examine_gpus(report);
+  examine_rdma(report);
   const int code = try_training(report);
   report.print_advice();
   fmt::print("{}\n", code == 0 ? "lockstep can train on this machine" : "lockstep cannot train on this machine");

@@ -7,7 +7,7 @@
 #include <span>
 
 #include "comm/transport/gpu_transport.hpp"
-#include "core/unfit_hosts.hpp"
+#include "core/rdma.hpp"
 #include "device/gpu/cuda_module.hpp"
 #include "lockstep/error.hpp"
 #include "ops/registry.hpp"
@@ -47,6 +47,11 @@ void require_driver(const JobFile& job, const GpuFacts& facts, const std::string
         facts.visible ? fmt::format("CUDA_VISIBLE_DEVICES is '{}'; unset it", *facts.visible) : "see nvidia-smi -L";
     refuse(job, fmt::format("expected a GPU on {}, found none: {}", host, why));
   }
+}
+
+void require_rdma(const std::string& host) {
+  const std::string problem = rdma_problem(rdma_facts(), host);
+  if (!problem.empty()) throw Error(ExitCode::unfit_host, problem);
 }
 
 std::vector<std::size_t> wanted_gpus(const JobFile& job, const GpuFacts& facts, const std::string& host) {
@@ -141,6 +146,7 @@ std::string idle_gpus(const device::DriverFacts& driver, const std::string& host
 }
 
 std::unique_ptr<Backend> choose_backend(const JobFile& job, Communicator& communicator) {
+  if (is_rdma_required()) require_rdma(communicator.topology().host_name(communicator.rank()));
   if (job.device != DeviceChoice::cuda) return std::make_unique<CpuBackend>();
   // A rank has more streams than the driver's default number of connections to the GPU; streams that share one wait for
   // each other.

@@ -8,6 +8,7 @@ import pathlib
 import re
 import shutil
 import signal
+import socket
 import struct
 import subprocess
 import tempfile
@@ -429,6 +430,17 @@ class Tables(unittest.TestCase):
         self.assertRegex(version, r"^lockstep [0-9.]+\noneDNN [0-9.]+\nfingerprint: kernels [0-9a-f]{16}, oneDNN [0-9.]+, "
                                   r"math [0-9a-f]{8}, jpeg [0-9a-f]{8}, lockstep [0-9.]+\n$")
         self.assertIn("fingerprint    " + version.split("fingerprint: ")[1], text)
+
+    @unittest.skipIf(pathlib.Path("/dev/infiniband").exists(), "this machine has RDMA")
+    def test_a_host_without_rdma_where_it_is_required(self):
+        lacks = ("expected an RDMA device (uverbs) in /dev/infiniband on {}, found none; see that the device plugin gives one to the pod, or "
+                 "train without RDMA (network.profile: tcp)\n")
+        environment = {**os.environ, "LOCKSTEP_RDMA": "required"}
+        done = subprocess.run([PROGRAM, "train", "steps=1", "checkpoint=never"], env=environment, capture_output=True, text=True, check=False)
+        self.assertEqual((done.returncode, done.stderr), (79, "lockstep: " + lacks.format(socket.gethostname())))
+        done = subprocess.run([PROGRAM, "doctor"], env=environment, capture_output=True, text=True, check=False)
+        self.assertEqual(done.returncode, 79)
+        self.assertIn("missing        RDMA: " + lacks.format("this host"), done.stdout)
 
 
 class Text(unittest.TestCase):
