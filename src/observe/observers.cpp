@@ -13,6 +13,8 @@ Observers::Observers(const RankContext& run, const ProfileSteps& profile)
       gpu_(rank_gpu(run)),
       metrics_(RunMetrics::make(run)) {
   if (metrics_) run_.sinks.push_back(&metrics_->events());
+  if (run_.leads()) trainer_status_ = TrainerStatus::make();
+  if (trainer_status_) run_.sinks.push_back(trainer_status_.get());
   if (gpu_.library) energy_ = telemetry::GpuEnergy::open(gpu_.library, gpu_.device);
   if (gpu_.problem.empty()) return;
   run_.warn(fmt::format("no metrics and no energy of the GPU: {}", gpu_.problem));

@@ -14,6 +14,7 @@
 #include "observe/run_metrics.hpp"
 #include "observe/step_scope.hpp"
 #include "observe/tracing.hpp"
+#include "observe/trainer_status.hpp"
 #include "telemetry/gpu_sample.hpp"
 
 namespace lockstep::observe {
@@ -81,6 +82,7 @@ class Observers {
   RankGpu gpu_;
   std::unique_ptr<telemetry::GpuEnergy> energy_;  ///< null: not measured
   std::unique_ptr<Board> board_;
+  std::unique_ptr<TrainerStatus> trainer_status_;  ///< null: nobody asks for it
   std::unique_ptr<RunMetrics> metrics_;  ///< null if the job wants none; last, since its threads use the members above
 };
 

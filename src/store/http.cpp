@@ -50,6 +50,7 @@ HttpAnswer send(const HttpRequest& request) {
   curl_easy_setopt(curl.get(), CURLOPT_USERAGENT, "lockstep");
   curl_easy_setopt(curl.get(), CURLOPT_CUSTOMREQUEST, request.method.c_str());
   if (request.direct) curl_easy_setopt(curl.get(), CURLOPT_NOPROXY, "*");
+  if (!request.ca_file.empty()) curl_easy_setopt(curl.get(), CURLOPT_CAINFO, request.ca_file.c_str());
   if (!request.body.empty()) curl_easy_setopt(curl.get(), CURLOPT_POSTFIELDS, request.body.c_str());
   curl_easy_setopt(curl.get(), CURLOPT_HTTPHEADER, headers.get());
   curl_easy_setopt(curl.get(), CURLOPT_WRITEFUNCTION, on_answer);

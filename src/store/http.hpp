@@ -1,4 +1,5 @@
-// HTTP beside the store itself: a small request to a service that hands out keys, and the encoding of what is sent.
+// HTTP beside the store itself: a small request to a service that hands out keys or takes a report, and the encoding of
+// what is sent.
 #pragma once
 
 #include <chrono>
@@ -13,7 +14,8 @@ struct HttpRequest {
   std::vector<std::string> headers = {};
   std::string body = {};
   std::chrono::milliseconds patience{5'000};
-  bool direct = false;  ///< the service is on this host or its link: no proxy is asked
+  bool direct = false;       ///< the service is on this host, its link or in its cluster: no proxy is asked
+  std::string ca_file = {};  ///< certificates (PEM) that may have signed the service's; empty: the system's
 };
 
 struct HttpAnswer {

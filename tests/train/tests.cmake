@@ -17,6 +17,7 @@ add_library(fault_shim MODULE ${CMAKE_CURRENT_LIST_DIR}/fault_shim.cpp)
 target_link_libraries(fault_shim PRIVATE lockstep_flags ${CMAKE_DL_LIBS})
 lockstep_script_test(train.checkpoint_faults TIMEOUT 3600 COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/checkpoint_faults_test.py
   $<TARGET_FILE:fault_shim>)
+lockstep_script_test(train.trainer_status COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/trainer_status_test.py)
 lockstep_script_test(train.change_settings COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/change_settings_test.py)
 lockstep_script_test(train.examples TIMEOUT 1200 COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/examples_test.py)
 lockstep_script_test(train.checkpoint_readers COMMAND ${TEST_PYTHON} ${CMAKE_CURRENT_LIST_DIR}/checkpoint_readers_test.py)
