@@ -131,6 +131,7 @@ void add_launch(CLI::App& program, Action& run) {
   command->add_option("--log", arguments->log, "people (on stderr) or json (one line per event on stdout)")
       ->check(one_of({"people", "json"}))
       ->capture_default_str();
+  command->add_flag("--replace-unfit", arguments->options.replaces_unfit, "")->group("");  // used by the leader of pods
   for (const auto& [name, mark] : {std::pair("--end", &arguments->end), std::pair("--keep", &arguments->keep)}) {
     command->add_option(name, *mark, "")->group("");  // used by the supervisor on other hosts
   }

@@ -64,6 +64,12 @@ void add_behavior_options(CLI::App& command, launch::PodOptions& options) {
                   "with --leader-lock: seconds without a leader after which another pod leads")
       ->check(at_least(0))
       ->capture_default_str();
+  command.add_option("--unfit-node", options.unfit_node,
+                     "a file with the objects to make in Kubernetes when this pod ends because its node is unfit");
+  command
+      .add_option("--service-account", options.service_account,
+                  "the folder with the pod's token and the cluster's certificate")
+      ->capture_default_str();
   command.add_flag("--keep-workers", options.keeps_workers, "do not end the workers when the job has ended");
   command.add_flag("--sweep", options.sweep, "the job file is a sweep file: train its trials on the pods");
   command.add_flag("--report", options.report, "instead of running the job, report on its hosts: lockstep bench hosts");

@@ -120,6 +120,7 @@ void HostPool::hear(const std::string& host, Question& question) {
     refuse(host, question,
            fmt::format("host {}: {}; it is left out, and asked again every {:.0f} s", host, why,
                        options_.ask_again_seconds));
+    tell_unfit(host, why);
     return;
   }
   answered_.insert(host);
@@ -143,6 +144,13 @@ void HostPool::leave_out(const std::string& host, const std::string& why) {
   answered_.erase(host);
   left_out_.insert(host);
   questions_[host] = {nullptr, Clock::now(), nullptr, wait};
+  tell_unfit(host, why);
+}
+
+void HostPool::tell_unfit(const std::string& host, const std::string& why) {
+  if (options_.tell_unfit.empty() || is_local(host)) return;
+  telling_.push_back(std::make_unique<BackgroundCommand>(agent_command(host, options_.tell_unfit),
+                                                         std::chrono::seconds(static_cast<int>(kAnswerSeconds)), why));
 }
 
 void HostPool::trained(const Hosts& hosts) {
@@ -202,6 +210,7 @@ void HostPool::ask_silent_now() {
 void HostPool::refresh() {
   read_list();
   hear_reference();
+  std::erase_if(telling_, [](const auto& told) { return told->poll().has_value(); });
   crowded_ = false;
   open_ = static_cast<std::size_t>(
       std::count_if(questions_.begin(), questions_.end(), [](const auto& q) { return q.second.open(); }));

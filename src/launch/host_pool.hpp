@@ -7,7 +7,8 @@
 //
 // A host that is to blame for a failure is left out, and tried again later, after a longer time with each failure. Once
 // others have trained, a host that is new, was lost or was left out must also be as they are: the same version, where
-// bits matter the same fingerprint, and the same run directory.
+// bits matter the same fingerprint, and the same run directory. A host that is not is told so, where something there
+// can act on it.
 #pragma once
 
 #include <functional>
@@ -38,9 +39,10 @@ struct PoolOptions {
   double ask_again_at_most = 0;  ///< a host that stays silent is asked less and less often, down to this; 0: it is not
   std::string discover = {};     ///< a script that prints the list, run in the background instead of calling `list`
   std::string shell = {};        ///< words between host and command, where the agent starts no shell by itself: "sh -c"
-  bool same_fingerprint = false;                        ///< of hosts that join others that have trained
-  std::string lock_file = {};                           ///< the launch's, which these must see, and
-  std::string mark = {};                                ///< what it holds; empty: they need not
+  bool same_fingerprint = false;  ///< of hosts that join others that have trained
+  std::string lock_file = {};     ///< the launch's, which these must see, and
+  std::string mark = {};          ///< what it holds; empty: they need not
+  std::string tell_unfit = {};    ///< arguments of the program on a host that is left out, which reads why; empty: none
   std::function<bool(const std::string&)> exists = {};  ///< a host that does not is not asked; empty: all do
 };
 
@@ -102,6 +104,8 @@ class HostPool {
                                                                         const std::string& input) const;
   /// Reports the problem, if it is a new one, and lets the host wait.
   void refuse(const std::string& host, Question& question, const std::string& problem);
+  /// In the background.
+  void tell_unfit(const std::string& host, const std::string& why);
 
   void read_list();
   void take_list(const std::function<Hosts()>& list);
@@ -118,7 +122,8 @@ class HostPool {
   bool crowded_ = false;                         ///< a host could not be asked yet: too many are
   std::minstd_rand jitter_{std::random_device()()};
   std::unique_ptr<BackgroundCommand> reference_question_;
-  std::optional<HostAnswer> reference_;  ///< what hosts that join must answer
+  std::optional<HostAnswer> reference_;                      ///< what hosts that join must answer
+  std::vector<std::unique_ptr<BackgroundCommand>> telling_;  ///< hosts that they are unfit
   std::vector<std::string> problems_;
   std::string last_problem_;
 };

@@ -72,6 +72,7 @@ PoolOptions pool_options(const LaunchOptions& options, const std::optional<Hosts
 PoolOptions pool_options(const LaunchOptions& options, const std::optional<Hosts>& allocated, const Job& job,
                          const std::string& mark) {
   PoolOptions pool = pool_options(options, allocated);
+  if (options.replaces_unfit) pool.tell_unfit = fmt::format("pod --end {}", static_cast<int>(ExitCode::unfit_host));
   pool.same_fingerprint = job.exact == Exactness::required && job.device != DeviceChoice::cuda;
   if (job.checkpoint.never) return pool;
   pool.lock_file = std::filesystem::absolute(job.run_directory + "/" + checkpoint::kLaunchLock).string();

@@ -25,6 +25,7 @@ struct LaunchOptions {
   double lock_seconds = 0;              ///< to wait for another launch to release the run directory
   double ask_hosts_again_seconds = 30;  ///< hosts that did not answer
   double await_hosts_seconds = 600;     ///< as long as none answers
+  bool replaces_unfit = false;          ///< hosts are pods: one that is left out ends, to be replaced
   bool json = false;
 };
 

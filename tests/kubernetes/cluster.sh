@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # A real Kubernetes on this machine: etcd, apiserver, controller manager, scheduler, CoreDNS, and two nodes, each a
-# kubelet with a containerd and runc of its own, on one pod network. No systemd, no Docker, no service proxy.
+# kubelet with a containerd and runc of its own, on one pod network. No systemd, no Docker, no service proxy: of the
+# Services' addresses only the API's is there.
 #
 #   tests/kubernetes/cluster.sh probe          says why it cannot be done here, and exits 77
 #   tests/kubernetes/cluster.sh up IMAGE...    IMAGE: archives that the nodes import
@@ -25,6 +26,8 @@ PATH=$BIN:$PATH:/usr/sbin
 BRIDGE=lockstep${LAB:-0}
 GATEWAY=10.244.$((77 + LAB)).1
 CGROUP=lockstep$LAB
+SERVICES=10.$((96 + LAB)).0
+API=(-i "$BRIDGE" -d "$SERVICES.1" -p tcp --dport 443 -j DNAT --to-destination "127.0.0.1:$PORT")
 FIRST_PACKETS=(-i "$BRIDGE" -m conntrack --ctstate NEW -j NFQUEUE --queue-num $((77 + LAB)))
 export KUBECONFIG=$R/admin.kubeconfig
 # The kubelet changes these; they are put back.
@@ -36,7 +39,7 @@ skip() { echo "skipped: $*"; exit 77; }
 probe() {
   local tool
   [ "$(id -u)" -eq 0 ] || skip "a node needs root"
-  for tool in containerd ctr runc ip busybox openssl gcc; do
+  for tool in containerd ctr runc ip iptables busybox openssl gcc; do
     command -v "$tool" >/dev/null || skip "$tool is not installed (scripts/install-dependencies.sh --k8s)"
   done
   [ -x /usr/lib/cni/bridge ] || skip "no CNI plugins in /usr/lib/cni (containernetworking-plugins)"
@@ -99,7 +102,7 @@ control_plane() {
     --listen-peer-urls "$peers" --unsafe-no-fsync
   start apiserver kube-apiserver --etcd-servers="$etcd" --secure-port="$PORT" --bind-address=127.0.0.1 \
     --advertise-address="$ADDRESS" --cert-dir="$R/pki" --token-auth-file="$R/tokens.csv" --authorization-mode=Node,RBAC \
-    --service-cluster-ip-range=10.96.0.0/16 --endpoint-reconciler-type=none \
+    --service-cluster-ip-range="$SERVICES.0/16" --endpoint-reconciler-type=none \
     --kubelet-preferred-address-types=InternalIP --service-account-key-file="$R/pki/sa.key" \
     --service-account-signing-key-file="$R/pki/sa.key" --service-account-issuer=https://kubernetes.default.svc
   wait_for 120 kubectl get --raw /readyz
@@ -115,6 +118,8 @@ pod_network() {
   ip link add "$BRIDGE" type bridge
   ip addr add "$GATEWAY/24" dev "$BRIDGE"
   ip link set "$BRIDGE" up
+  sysctl -q "net.ipv4.conf.$BRIDGE.route_localnet=1"  # the API listens on the loopback interface
+  iptables -w -t nat -A PREROUTING "${API[@]}"
   cat >"$R/cni/10-pods.conflist" <<EOF
 {"cniVersion": "0.4.0", "name": "pods", "plugins": [{"type": "bridge", "bridge": "$BRIDGE", "isGateway": true,
  "ipMasq": false, "ipam": {"type": "host-local", "dataDir": "$R/ipam", "ranges": [[{"subnet": "${GATEWAY%.1}.0/24"}]],
@@ -302,6 +307,7 @@ pass() {
 
 down() {
   pass
+  while iptables -w -t nat -D PREROUTING "${API[@]}" 2>/dev/null; do :; done
   [ -d "$R" ] || return 0
   local i name names=()
   for ((i = 0; i < NODES; i++)); do names+=("kubelet-$i"); done

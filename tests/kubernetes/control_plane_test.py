@@ -330,13 +330,15 @@ class Verdicts(unittest.TestCase):
                 until(lambda found=release: found.conditions().get("Failed") == "PodFailurePolicy", release.describe)
                 self.assertEqual(release.pods(), [])
 
-    def test_a_checkpoint_is_no_failure(self):
-        release, pods = self.start("code-75")
-        release.end_pod(pods[0], 75)
-        again = until(lambda: (now := release.pods()) and len(now) == 2 and now, release.describe)
-        self.assertNotEqual(again[0]["metadata"]["uid"], pods[0]["metadata"]["uid"])
-        self.assertEqual(again[1]["metadata"]["uid"], pods[1]["metadata"]["uid"])
-        self.assertEqual(release.failed(), 0)
+    def test_a_checkpoint_or_an_unfit_node_is_no_failure(self):
+        for code in (75, 79):
+            with self.subTest(code=code):
+                release, pods = self.start(f"code-{code}")
+                release.end_pod(pods[0], code)
+                again = until(lambda of=release: (now := of.pods()) and len(now) == 2 and now, release.describe)
+                self.assertNotEqual(again[0]["metadata"]["uid"], pods[0]["metadata"]["uid"])
+                self.assertEqual(again[1]["metadata"]["uid"], pods[1]["metadata"]["uid"])
+                self.assertEqual(release.failed(), 0)
 
     def test_what_the_machine_did_is_counted_and_tried_again(self):
         for code, release in self.end_with(COUNTED, 1).items():

@@ -49,7 +49,7 @@ class Upgrades(unittest.TestCase):
         self.check("jobset", NO_SETS)
 
     def test_mpi_jobs(self):
-        self.check("mpijob", NO_SETS | {"cluster.gang", "cluster.gangQueue", "sweep"})
+        self.check("mpijob", NO_SETS | {"cluster.gang", "cluster.gangQueue", "cluster.avoidUnfitNodes", "sweep"})
 
 
 if __name__ == "__main__":

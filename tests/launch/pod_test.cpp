@@ -18,6 +18,7 @@
 #include "launch/pod/pod_names.hpp"
 #include "launch/pod/preflight.hpp"
 #include "launch/pod/ssh_files.hpp"
+#include "launch/pod/unfit_node.hpp"
 #include "launch/pod/worker.hpp"
 #include "launch/processes.hpp"
 #include "lockstep/error.hpp"
@@ -50,6 +51,11 @@ TEST(PodRole, AHostThatIsNotListedIsAMistake) {
       message_of(ExitCode::configuration, [] { (void)role_of(kHosts, "run-10", "/etc/lockstep/hosts"); }),
       "/etc/lockstep/hosts: expected a line for this host, 'run-10', found run-0.run:2,run-1.run:2; the list must "
       "name every pod of the job, the leader first");
+}
+
+TEST(UnfitNode, VariablesAreFilledInAsJson) {
+  EXPECT_EQ(filled_in(R"j({"a": "$(A)", "b": "$(B)-$(A)", "c": "$(C)"})j", {{"A", "say \"$(A)\""}, {"B", "x\ny"}}),
+            R"j({"a": "say \"$(A)\"", "b": "x\ny-say \"$(A)\"", "c": "$(C)"})j");
 }
 
 TEST(SshFiles, ShortNamesAreKnownAndOnlyTheJobsKeyCounts) {

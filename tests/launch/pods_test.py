@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
-"""`lockstep pod` without Kubernetes: pods that are told to leave and come back, the end of the leader, mistakes,
-orphans."""
+"""`lockstep pod` without Kubernetes: pods that are told to leave and come back, the end of the leader, mistakes, unfit
+nodes, orphans."""
+import json
+import os
 import pathlib
 import signal
 import subprocess
@@ -11,6 +13,8 @@ import unittest
 from emulated_hosts import EmulatedHosts, enter
 from launches import OPEN_MPI, PROGRAM, quiet_hash, wait_until
 from pods import Pods, Worker, make_key, missing
+
+from https_stub import HttpsStub  # found by launches.py
 
 STEPS = 1500  # enough for a signal to arrive or a pod to start in the meantime, on any machine
 NEVER = 10 * STEPS  # no checkpoint but the one written on leaving
@@ -193,6 +197,50 @@ class Ends(PodTest):
                                   f"found {hosts.names[0]}:1; the list must name every pod of the job, the leader first")
 
 
+class UnfitNodes(PodTest):
+    WHY = "--leader-lock: /proc/none: cannot create the folder: No such file or directory; it must be on a volume that all pods may write to, and whose locks hold among nodes"
+
+    def setUp(self):
+        super().setUp()
+        self.api = self.enterContext(HttpsStub(f"{self.folder}/account", once=True))
+        self.pod = pathlib.Path(self.folder)
+        make_key(self.pod / "key")
+        (self.pod / "hosts").write_text("lead slots=1\nwork slots=1\n", encoding="utf-8")
+        (self.pod / "unfit-node.json").write_text(json.dumps([
+            {"path": "/events", "object": {"message": "$(MESSAGE)", "pod": "$(LOCKSTEP_POD)"}},
+            {"path": "/pods", "object": {"name": "run-$(NODE_HASH)", "node": "$(LOCKSTEP_NODE)", "job": "$(LOCKSTEP_JOB)/$(LOCKSTEP_JOB_UID)"}},
+        ]), encoding="utf-8")
+
+    def end(self, name, port=None):
+        """The pod whose run directory cannot be used; returns its code and what it prints."""
+        words = ["pod", "--name", name, "--hostfile", self.pod / "hosts", "--key", self.pod / "key", "--state", self.pod / "state", "--port", "22722",
+                 "--leader-lock", "/proc/none/lock", "--unfit-node", self.pod / "unfit-node.json", "--service-account", self.api.folder]
+        variables = {"LOCKSTEP_NODE": "node-7", "LOCKSTEP_POD": "run-1", "LOCKSTEP_JOB": "run", "LOCKSTEP_JOB_UID": "12",
+                     "KUBERNETES_SERVICE_HOST": "127.0.0.1", "KUBERNETES_SERVICE_PORT": str(port or self.api.port)}
+        done = subprocess.run([PROGRAM, *words], env={**os.environ, **variables}, capture_output=True, text=True, check=False)
+        return done.returncode, done.stderr
+
+    def test_a_worker_names_and_marks_its_node(self):
+        self.assertEqual(self.end("work"), (79, f"lockstep: node node-7: {self.WHY}\n"))
+        made = [("/events", {"message": f"node node-7: {self.WHY}", "pod": "run-1"}),
+                ("/pods", {"name": "run-c346d387", "node": "node-7", "job": "run/12"})]
+        self.assertEqual(self.api.taken, made)
+        self.assertEqual(self.end("work"), (79, f"lockstep: node node-7: {self.WHY}\n"), "what exists is left alone")
+
+    def test_the_mistake_of_a_leader_is_the_jobs(self):
+        self.assertEqual(self.end("lead"), (73, f"lockstep: {self.WHY}\n"))
+        self.assertEqual(self.api.taken, [])
+
+    def test_an_api_that_is_not_there_or_refuses(self):
+        warning = "warning: cannot tell Kubernetes that node node-7 is unfit, so this pod's replacement may be scheduled there again: "
+        (self.api.folder / "token").write_text("another", encoding="utf-8")
+        code, said = self.end("work")
+        self.assertEqual((code, said.splitlines()[0]), (79, f"{warning}https://127.0.0.1:{self.api.port}/events: 403: "))
+        code, said = self.end("work", port=1)
+        self.assertEqual(code, 79)
+        self.assertRegex(said, f"^{warning}https://127.0.0.1:1/events: .*[Cc]onnect")
+
+
 class FirstProcess(PodTest):
     """A worker as process 1 of its own namespaces."""
 
@@ -236,6 +284,13 @@ class FirstProcess(PodTest):
         environment = f"LOCKSTEP_POD_STATE={self.folder}/state"
         self.assertEqual(self.run_inside("env", environment, PROGRAM, "pod", "--end", "0").returncode, 0)
         self.worker.end(0)
+
+    def test_a_host_that_is_left_out_ends_to_be_replaced(self):
+        environment = f"LOCKSTEP_POD_STATE={self.folder}/state"
+        told = subprocess.run([*self.inside, "env", environment, PROGRAM, "pod", "--end", "79"], input="another processor", text=True, check=False)
+        self.assertEqual(told.returncode, 0)
+        self.worker.end(79)
+        self.assertIn("lockstep: another processor\n", self.worker.output())
 
 
 if __name__ == "__main__":

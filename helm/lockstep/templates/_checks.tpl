@@ -100,6 +100,12 @@ NVIDIA_VISIBLE_DEVICES or CUDA_VISIBLE_DEVICES in the environment. */}}
 {{- if and $v.cluster.gangQueue (ne $v.cluster.gang "volcano") -}}
   {{- fail (printf "cluster.gangQueue: expected none with cluster.gang %s, found %s; set cluster.gang=volcano, or queue.name for Kueue" $v.cluster.gang $v.cluster.gangQueue) -}}
 {{- end -}}
+{{- if and $v.cluster.avoidUnfitNodes (eq $v.mode "mpijob") -}}
+  {{- fail "cluster.avoidUnfitNodes: expected false in mode mpijob, whose operator replaces pods, found true; use mode indexedJob or jobset" -}}
+{{- end -}}
+{{- if and $v.cluster.avoidUnfitNodes (ne $v.queue.topology "never") -}}
+  {{- fail (printf "cluster.avoidUnfitNodes: expected false with queue.topology %s, by which the queue chooses nodes, found true; set one of the two" $v.queue.topology) -}}
+{{- end -}}
 {{- if and $v.cluster.suspend $v.queue.name -}}
   {{- fail (printf "cluster.suspend: expected false in queue %s, which itself suspends and starts the Job, found true; hold its workload instead: kubectl patch workload NAME --type=merge -p '{\"spec\": {\"active\": false}}'" $v.queue.name) -}}
 {{- end -}}

@@ -78,7 +78,7 @@ lockstep.groups needs the device. */}}
 {{- define "lockstep.launchWords" -}}
 {{- $words := list (printf "run_directory=%s" (include "lockstep.runDirectory" .)) -}}
 {{- if .Values.sweep -}}{{- $words = list "--directory" (include "lockstep.runDirectory" .) -}}{{- end -}}
-{{- $words = concat $words (list "telemetry.prometheus.address=0.0.0.0" (printf "telemetry.prometheus.port=%d" (int .Values.observability.port))) -}}
+{{- $words = concat $words (list "telemetry.prometheus.address='::'" (printf "telemetry.prometheus.port=%d" (int .Values.observability.port))) -}}
 {{- $metrics := dig "telemetry" "prometheus" dict (.Values.job | default dict) -}}
 {{- if not (and (kindIs "map" $metrics) (hasKey $metrics "linger")) -}}
   {{- $words = append $words "telemetry.prometheus.linger=auto" -}}{{/* else the end of a run looks like its loss */}}
@@ -164,8 +164,8 @@ template:
 rules:
   - action: Ignore  # evicted, preempted, drained
     onPodConditions: [{type: DisruptionTarget, status: "True"}]
-  - action: Ignore  # wrote a checkpoint after a signal
-    onExitCodes: {containerName: {{ $container }}, operator: In, values: [75]}
+  - action: Ignore  # wrote a checkpoint after a signal; its node is unfit
+    onExitCodes: {containerName: {{ $container }}, operator: In, values: [75, 79]}
   - action: FailJob  # would fail again
     onExitCodes: {containerName: {{ $container }}, operator: In, values: [64, 65, 66, 67, 68, 69, 70, 71, 72, 73, 74, 76, 77, 78]}
 {{- end -}}

@@ -55,7 +55,7 @@ restartPolicy: Never
 subdomain: {{ include "lockstep.fullname" .root | toYaml }}
 {{- end }}
 serviceAccountName: {{ include "lockstep.serviceAccount" .root | toYaml }}
-automountServiceAccountToken: false
+automountServiceAccountToken: {{ and $v.cluster.avoidUnfitNodes (not $test) }}
 enableServiceLinks: false
 terminationGracePeriodSeconds: {{ int $v.cluster.terminationGracePeriodSeconds }}
 {{- with $v.imagePullSecrets }}
@@ -173,6 +173,9 @@ volumes:
   {{- $words := include "lockstep.reportWords" .root | fromJsonArray | join " " -}}
   {{- $_ := set $its "options" (append $its.options (printf "--check-hosts=%s" $words)) -}}
 {{- end -}}
+{{- if $v.cluster.avoidUnfitNodes -}}
+  {{- $_ := set $its "options" (concat $its.options (list "--unfit-node" "/etc/lockstep/unfit-node.json")) -}}
+{{- end -}}
 {{- if hasKey . "test" -}}
   {{- /* A pod whose leader is not there gives up when the leader would. */}}
   {{- $its = dict "name" .test "hosts" .hosts "leaderSeconds" $v.cluster.preflightSeconds "pendingSeconds" $v.cluster.preflightSeconds "options" (list "--report") "words" .words -}}
@@ -198,11 +201,19 @@ volumes:
   {{- end -}}
 {{- end -}}
 {{- if eq $v.network.profile "tcp" -}}{{- $_ := set $env "NCCL_IB_DISABLE" "1" -}}{{- end -}}
+{{- if eq $v.network.profile "rdmaSharedDevice" -}}{{- $_ := set $env "LOCKSTEP_RDMA" "required" -}}{{- end -}}
 {{- with $v.network.rdmaDevices -}}{{- $_ := set $env "NCCL_IB_HCA" . -}}{{- end -}}
 {{- with include "lockstep.certificatesVolume" .root -}}{{- $_ := set $env "SSL_CERT_FILE" "/etc/ssl/certs/ca-certificates.crt" -}}{{- end -}}
 {{- $env = merge $env (include "lockstep.proxies" .root | fromJson) -}}
 {{- /* For reports, and who reads them. */}}
 {{- $list := list (dict "name" "LOCKSTEP_NODE" "valueFrom" (dict "fieldRef" (dict "fieldPath" "spec.nodeName"))) -}}
+{{- if and $v.cluster.avoidUnfitNodes (not (hasKey . "test")) -}}
+  {{- $labels := "metadata.labels['batch.kubernetes.io/%s']" -}}
+  {{- range $name, $path := dict "LOCKSTEP_POD" "metadata.name" "LOCKSTEP_POD_UID" "metadata.uid"
+    "LOCKSTEP_JOB" (printf $labels "job-name") "LOCKSTEP_JOB_UID" (printf $labels "controller-uid") -}}
+    {{- $list = append $list (dict "name" $name "valueFrom" (dict "fieldRef" (dict "fieldPath" $path))) -}}
+  {{- end -}}
+{{- end -}}
 {{- range $name, $value := mergeOverwrite $env $v.network.env -}}
   {{- $list = append $list (dict "name" $name "value" $value) -}}
 {{- end -}}
@@ -294,9 +305,17 @@ come first. Pods of `helm test` are never packed, since they measure the network
 {{- dict "labelSelector" (dict "matchLabels" $labels) | toJson -}}
 {{- end -}}
 
-{{/* The affinity of the values, plus one between the run's pods if they are packed, as JSON. */}}
+{{/* The affinity of the values, plus one between the run's pods if they are packed, and one that keeps them off nodes that
+were found unfit, as JSON. */}}
 {{- define "lockstep.affinity" -}}
 {{- $affinity := deepCopy .group.affinity -}}
+{{- if .root.Values.cluster.avoidUnfitNodes -}}
+  {{- $kind := "requiredDuringSchedulingIgnoredDuringExecution" -}}
+  {{- $labels := include "lockstep.selector" (dict "root" .root "component" "unfit-node") | fromYaml -}}
+  {{- $term := dict "topologyKey" "kubernetes.io/hostname" "labelSelector" (dict "matchLabels" $labels) -}}
+  {{- $own := get $affinity "podAntiAffinity" | default dict -}}
+  {{- $_ := set $affinity "podAntiAffinity" (set $own $kind (append (get $own $kind | default list) $term)) -}}
+{{- end -}}
 {{- if eq (include "lockstep.placement" .) "pack" -}}
   {{- $kind := "preferredDuringSchedulingIgnoredDuringExecution" -}}
   {{- $term := merge (dict "topologyKey" "kubernetes.io/hostname") (include "lockstep.ownPods" . | fromJson) -}}

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
+#include <iostream>
 #include <iterator>
 #include <map>
 #include <sstream>
@@ -22,6 +23,7 @@
 #include "launch/pod/ssh_files.hpp"
 #include "launch/pod/sshd.hpp"
 #include "launch/pod/succession.hpp"
+#include "launch/pod/unfit_node.hpp"
 #include "launch/pod/worker.hpp"
 #include "launch/restart_policy.hpp"
 #include "lockstep/error.hpp"
@@ -94,6 +96,7 @@ std::vector<std::string> launch_command(const PodOptions& options, const std::st
   // Pods come back sooner than machines do, and those of an older release may still be writing their last checkpoint.
   if (!options.sweep && !names(options.launch_words, "--ask-again"))
     command.insert(command.end(), {"--ask-again", "5"});
+  if (!options.sweep && !options.keeps_workers) command.emplace_back("--replace-unfit");
   if (!names(options.launch_words, "--wait-for-lock")) {
     command.insert(command.end(), {"--wait-for-lock", fmt::format("{:.0f}", options.grace_seconds + kLockLease)});
   }
@@ -184,22 +187,37 @@ int take_part(const PodOptions& options, bool& leads) {
   return lead(leader, signals);
 }
 
+bool is_unfit(int code) {
+  return code == static_cast<int>(ExitCode::unfit_host);
+}
+
+// Kubernetes replaces a worker that ends as unfit without counting it, which must not go on forever if there is nobody
+// else: a leader is counted.
+int code_of_leader(const PodOptions& options, int code) {
+  if (!is_unfit(code)) return code;
+  report_unfit_node(options.unfit_node, options.service_account, read_whole_file(options.termination_log).value_or(""));
+  return static_cast<int>(ExitCode::infrastructure);
+}
+
 }  // namespace
 
 int run_pod(const PodOptions& options) {
   if (const auto code = become_init()) return *code;
   bool leads = true;
   try {
-    return take_part(options, leads);
+    const int code = take_part(options, leads);
+    return leads ? code_of_leader(options, code) : code;
   } catch (const Error& error) {
     // What a worker finds may be the fault of its node alone: Kubernetes must not end the job for it.
-    const bool unfit = !leads && is_permanent(static_cast<int>(error.code()));
+    const int code = static_cast<int>(error.code());
+    const bool unfit = is_unfit(code) || (!leads && is_permanent(code));
     const char* const node = std::getenv("LOCKSTEP_NODE");
     const std::string message =
         unfit && node != nullptr ? fmt::format("node {}: {}", node, error.what()) : error.what();
     write_termination_message(options.termination_log, "lockstep: " + message);
-    if (unfit) throw Error(ExitCode::unfit_host, message);
-    throw;
+    if (!unfit) throw;
+    report_unfit_node(options.unfit_node, options.service_account, message);
+    throw Error(leads ? ExitCode::infrastructure : ExitCode::unfit_host, message);
   }
 }
 
@@ -208,13 +226,17 @@ int end_pod(int code) {
   if (state == nullptr) {
     throw Error(ExitCode::usage, fmt::format("pod --end: expected to be run in a pod, found no {}", kStateVariable));
   }
-  const std::string problem = try_write_whole_file(std::string(state) + kEndedFile, fmt::format("{}", code));
+  std::string text = fmt::format("{}", code);
+  if (code == static_cast<int>(ExitCode::unfit_host)) {
+    text += '\n' + std::string(std::istreambuf_iterator<char>(std::cin), {});
+  }
+  const std::string problem = try_write_whole_file(std::string(state) + kEndedFile, text);
   if (!problem.empty()) throw Error(ExitCode::cannot_create, fmt::format("pod --end: cannot write {}", problem));
   return static_cast<int>(ExitCode::done);
 }
 
 int probe_pod(int port) {
-  const auto socket = ControlSocket::connect(fmt::format("127.0.0.1:{}", port), std::chrono::seconds(2));
+  const auto socket = ControlSocket::connect(fmt::format("127.0.0.1:{0},[::1]:{0}", port), std::chrono::seconds(2));
   return socket.open() ? static_cast<int>(ExitCode::done) : static_cast<int>(ExitCode::infrastructure);
 }
 

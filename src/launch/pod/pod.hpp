@@ -1,4 +1,8 @@
 // `lockstep pod`: the program of every container of a job on Kubernetes, leader or worker.
+//
+// tini would replace init (90 lines) for one more package, and would not wait until killed ranks have let go of devices
+// and locks. A Lease is not fenced from the run directory as a lock of its file server is, and needs rights in the API.
+// The Job's own restart of index 0 takes its back-off, and forever if the node is lost; succession takes seconds.
 #pragma once
 
 #include <string>
@@ -35,14 +39,17 @@ struct PodOptions {
   bool sweep = false;            ///< the job file is a sweep file, and the leader searches: `lockstep sweep`
   bool report = false;           ///< run a report on the hosts instead of the job
   std::string check_hosts;       ///< the report's options, if it must find no problem before the job begins
-  bool keeps_workers = false;    ///< workers are not notified that the job has ended
+  std::string unfit_node;        ///< what Kubernetes is told when this pod's node is unfit; empty: nothing
+  std::string service_account = "/var/run/secrets/kubernetes.io/serviceaccount";
+  bool keeps_workers = false;  ///< workers are not notified that the job has ended
 };
 
 /// Becomes the first process of the pod, and returns its exit code. Throws Error after writing it to the termination
 /// log.
 int run_pod(const PodOptions& options);
 
-/// `lockstep pod --end CODE`, which the leader runs on the others: notifies this pod that the job has ended, and how.
+/// `lockstep pod --end CODE`, which the leader runs on the others: notifies this pod that the job has ended, and how;
+/// or with `unfit_host` that it is left out, for the reason on stdin.
 int end_pod(int code);
 
 /// `lockstep pod --probe`: 0 if the sshd of this pod accepts connections, else 1.

@@ -80,8 +80,7 @@ int leave(Sshd& sshd, StopSignals& signals, double grace_seconds) {
 
 // The first pod of a Job that ends decides how the Job ends, and Kubernetes then deletes those that still run. So the
 // leader, whose log and message people look for, must be the first.
-int end_after_leader(StopSignals& signals, const WorkerOptions& options) {
-  const int code = std::atoi(read_whole_file(options.ended).value_or("").c_str());
+int end_after_leader(StopSignals& signals, const WorkerOptions& options, int code) {
   const auto start = Clock::now();
   auto leads = start;
   while (signals.count() == 0 && seconds_since(leads) < kAfterTheLeader &&
@@ -93,6 +92,16 @@ int end_after_leader(StopSignals& signals, const WorkerOptions& options) {
     say("lockstep pod: the job has ended with {}: see the log of its leader, {}\n", code, options.succession->leader());
   }
   return code;
+}
+
+int end_as_told(StopSignals& signals, const WorkerOptions& options) {
+  const std::string told = read_whole_file(options.ended).value_or("");
+  const int code = std::atoi(told.c_str());
+  if (code == static_cast<int>(ExitCode::unfit_host)) {
+    const auto line_end = told.find('\n');
+    throw Error(ExitCode::unfit_host, line_end == std::string::npos ? "it is left out" : told.substr(line_end + 1));
+  }
+  return options.succession == nullptr ? static_cast<int>(ExitCode::done) : end_after_leader(signals, options, code);
 }
 
 }  // namespace
@@ -110,9 +119,7 @@ std::optional<int> work(Sshd& sshd, StopSignals& signals, const WorkerOptions& o
     return vacant > limit && pending.seconds(now) > limit;
   };
   while (signals.count() == 0) {
-    if (std::filesystem::exists(options.ended)) {
-      return options.succession == nullptr ? static_cast<int>(ExitCode::done) : end_after_leader(signals, options);
-    }
+    if (std::filesystem::exists(options.ended)) return end_as_told(signals, options);
     sshd.check();
     if (options.succession != nullptr && options.succession->leads()) return std::nullopt;
     if (lost()) give_up(options);

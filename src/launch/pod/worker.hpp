@@ -48,7 +48,8 @@ class LeaderWatch {
 };
 
 struct WorkerOptions {
-  std::string ended;  ///< a file with the job's exit code, which is created when the job has ended
+  std::string ended;  ///< a file with the job's exit code, which is created when the job has ended; or with
+                      ///< `unfit_host` and the reason in the next lines, when this host is left out
   double grace_seconds = 0;
   std::string leader;                ///< the leader's name
   std::vector<std::string> probe;    ///< a command that ends with 0 if the leader is there
@@ -59,7 +60,7 @@ struct WorkerOptions {
 /// Returns 0 when the job has ended, or where any pod may lead its exit code, nullopt as soon as this pod leads. After
 /// a signal, no new rank is accepted, and the ranks that are here are asked for a checkpoint; then it returns 75 when
 /// all are gone, after `grace_seconds`, or immediately after a second signal. Throws Error(infrastructure) if sshd
-/// ends, or if the leader is away for too long.
+/// ends, or if the leader is away for too long, and Error(unfit_host) if this host is left out.
 [[nodiscard]] std::optional<int> work(Sshd& sshd, StopSignals& signals, const WorkerOptions& options);
 
 }  // namespace lockstep::launch
