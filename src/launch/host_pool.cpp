@@ -300,6 +300,16 @@ std::map<std::string, std::string> HostPool::unfit(
   return unfit;
 }
 
+std::set<std::string> HostPool::without_lock(const Hosts& hosts, milliseconds patience) const {
+  std::set<std::string> blind;
+  if (options_.mark.empty()) return blind;
+  const HostAnswer sees_it{.launch = options_.mark};
+  for (const auto& [host, result] : run_on(hosts, question(options_.program), patience, {})) {
+    if (result.code == 0 && !why_unfit(parse_host_answer(result.output), sees_it).empty()) blind.insert(host);
+  }
+  return blind;
+}
+
 std::vector<std::string> HostPool::take_problems() {
   return std::exchange(problems_, {});
 }

@@ -68,6 +68,8 @@ class HostPool {
   [[nodiscard]] std::map<std::string, std::string> unfit(
       const Hosts& hosts, const std::string& arguments, std::chrono::milliseconds patience, const std::string& input,
       const std::function<std::string(const std::string& host, int code)>& why_lost) const;
+  /// Which remote hosts of `hosts` do not see the launch's lock; empty where there is none to see.
+  [[nodiscard]] std::set<std::string> without_lock(const Hosts& hosts, std::chrono::milliseconds patience) const;
   /// Asks all hosts again, and waits for their answers as settle() does. Hosts that do not answer are lost.
   void ask_all_again(std::chrono::milliseconds patience);
   /// The host is to blame for a failure, as `why` says: it is not usable until it has been asked again, after

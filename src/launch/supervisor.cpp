@@ -291,12 +291,20 @@ class Supervisor {
     pool_.trained(hosts_);
   }
 
+  // Of two hosts that do not share a directory, the ranks cannot tell which has the wrong one: this launch's record is
+  // in the right one, with its lock. Of more, most are right.
+  [[nodiscard]] std::set<std::string> unfit_hosts(const AttemptOutcome& outcome) const {
+    const bool of_two = outcome.unfit.empty() && hosts_.size() == 2;
+    if (!of_two || outcome.code != static_cast<int>(ExitCode::cannot_create)) return as_listed(hosts_, outcome.unfit);
+    return pool_.without_lock(hosts_, kAnswerPatience);
+  }
+
   [[nodiscard]] Verdict judge(const AttemptOutcome& outcome) {
     const bool reported = outcome.kind == AttemptOutcome::Kind::failed && outcome.rank >= 0;
     return judge_.judge({.code = outcome.code,
                          .hosts = names_of(hosts_),
                          .reporting = as_listed(hosts_, outcome.reporting),
-                         .unfit = as_listed(hosts_, outcome.unfit)},
+                         .unfit = unfit_hosts(outcome)},
                         reported);
   }
 

@@ -71,7 +71,7 @@ class Unfit(OnACluster):
 
     def test_a_node_with_another_processor(self):
         run = self.install_far(values=["cluster.avoidUnfitNodes=true"], cluster={"podPatch": OTHER_PROCESSOR})
-        self.check_replaced_elsewhere(run, "expected the fingerprint of the others")
+        self.check_replaced_elsewhere(run, "its fingerprint differs")
 
     def test_a_node_without_the_mount(self):
         share = {"volumes": [{"name": "shares", "hostPath": {"path": str(self.cluster.runs)}}],
@@ -79,7 +79,7 @@ class Unfit(OnACluster):
         run = self.install_far(RunOnShares, values=["cluster.avoidUnfitNodes=true"], cluster=share)
         self.check_replaced_elsewhere(run, "run directory")
 
-    def test_without_the_right_to_mark_nodes(self):
+    def test_no_right_to_mark_nodes(self):
         """The replacement meets the same node, and the Job counts neither."""
         run = self.install_far(cluster={"podPatch": OTHER_PROCESSOR})
         wait_until(lambda: len(self.unfit(run)) >= 2 or run.done(), "two pods to end as unfit")

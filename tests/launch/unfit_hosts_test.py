@@ -98,6 +98,20 @@ class UnfitHosts(unittest.TestCase):
             self.stop(launch)
         self.assertEqual([event["ranks"] for event in launch.events("launch")], [1, 2])
 
+    def test_one_of_two_hosts_never_had_the_run_directory(self):
+        """Ranks cannot know which of the two is wrong; the launch's record is in the right one, also where rank 0 is not."""
+        for order in ((0, 1), (1, 0)):
+            with self.subTest(order=order), EmulatedHosts(2, connect_timeout=5) as hosts:
+                shutil.rmtree(self.folder / "runs/run", ignore_errors=True)
+                self.hide(hosts, 1, "runs")
+                listed = ",".join(f"{hosts.names[host]}:1" for host in order)
+                launch = self.launch(hosts, "--hosts", listed, "--ask-again", "1", steps=ENDLESS, every=20)
+                launch.wait_for_step(20, attempt=2)
+                self.assertRegex(self.faults(launch)[0], "every host must share the run directory")
+                launch.wait_for_warning(f"host {hosts.names[1]} is left out, and tried again after 1 s: ")
+                self.stop(launch)
+                self.assertTrue(list((self.folder / "runs/run/checkpoints").iterdir()))
+
     def test_one_of_two_hosts_loses_the_run_directory(self):
         """Ranks cannot know which of the two is wrong, not even the one that leads."""
         with EmulatedHosts(3, connect_timeout=5) as hosts:
