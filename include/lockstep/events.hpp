@@ -36,7 +36,7 @@ struct Start {
   double seconds = 0;
   std::string version;
   std::optional<std::string> algorithms, micro_batches_chosen, inputs, index, initialized, weights, plugins,
-      higher_is_better, run_directory;
+      higher_is_better, run_directory, data_sha256;
   std::optional<std::int64_t> trained;
 
   template <class Field>
@@ -74,6 +74,8 @@ struct Start {
     field("initialized", &Start::initialized,
           "with `initialize`, where the run begins: which tensors have values of the file");
     field("weights", &Start::weights, "with weights of samples, how the loss counts them");
+    field("data_sha256", &Start::data_sha256,
+          "hash of what training and validation samples are of, before any are held out or drawn again");
     field("index", &Start::index, "whether the index of the data set was read (\"cached\") or built (\"made\")");
   }
 };

@@ -35,6 +35,8 @@ class Start(TypedDict):
     inputs: NotRequired[str]  # on GPUs: where the inputs of a step are prepared
     initialized: NotRequired[str]  # with `initialize`, where the run begins: which tensors have values of the file
     weights: NotRequired[str]  # with weights of samples, how the loss counts them
+    # hash of what training and validation samples are of, before any are held out or drawn again
+    data_sha256: NotRequired[str]
     index: NotRequired[str]  # whether the index of the data set was read ("cached") or built ("made")
     time: NotRequired[float]  # Unix seconds; in events.jsonl only
 

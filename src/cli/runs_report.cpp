@@ -100,36 +100,6 @@ ComparedRow compared_row(const std::vector<NamedRun>& runs, const std::string& n
   return row;
 }
 
-std::string results_of_runs(const std::vector<NamedRun>& runs) {
-  std::vector<ComparedRow> rows;
-  rows.push_back(compared_row(runs, "outcome", [](const RunEvents& run) {
-    return run.end ? run.end->outcome : std::string("still running, or died");
-  }));
-  rows.push_back(compared_row(runs, "steps", [](const RunEvents& run) {
-    return run.steps.empty() ? std::string() : telemetry::grouped(run.steps.back().step);
-  }));
-  rows.push_back(compared_row(runs, "loss of the last step", [](const RunEvents& run) {
-    return run.steps.empty() ? std::string() : telemetry::fixed_number(run.steps.back().loss);
-  }));
-  for (const std::string& metric : evaluation_metrics(runs)) {
-    ComparedRow row = row_of_best(runs, metric);
-    if (row.best) rows.push_back(std::move(row));
-  }
-  rows.push_back(compared_row(runs, "samples/s", [](const RunEvents& run) {
-    return run.steps.empty() ? std::string() : telemetry::short_number(run.steps.back().samples_per_second);
-  }));
-  rows.push_back(compared_row(runs, "ranks", [](const RunEvents& run) { return telemetry::grouped(run.start.ranks); }));
-  rows.push_back(compared_row(runs, "device-hours",
-                              [](const RunEvents& run) { return fmt::format("{:.3g}", run.rank_seconds / 3600); }));
-  rows.push_back(
-      compared_row(runs, "parameters", [](const RunEvents& run) { return telemetry::grouped(run.start.parameters); }));
-  rows.push_back(compared_row(runs, "parameters sha256", [](const RunEvents& run) {
-    constexpr std::size_t kShown = 16;
-    return run.end ? run.end->parameters_sha256.substr(0, kShown) : std::string();
-  }));
-  return comparison_table(runs, rows);
-}
-
 /// Every value of a job by its path, as in "model.resnet.depth".
 std::map<std::string, std::string> settings_of(const std::string& directory) {
   std::map<std::string, std::string> settings;
@@ -144,6 +114,63 @@ std::map<std::string, std::string> settings_of(const std::string& directory) {
   settings.erase("name");
   settings.erase("run_directory");
   return settings;
+}
+
+/// Two runs whose jobs read the same sources, which had other contents: "a and b"; empty: there are none.
+std::string runs_of_changed_data(const std::vector<NamedRun>& runs) {
+  std::vector<std::map<std::string, std::string>> sources;
+  for (const NamedRun& run : runs) {
+    sources.push_back(settings_of(run.directory));
+    std::erase_if(sources.back(), [](const auto& setting) {
+      return !setting.first.starts_with("data.train.") && !setting.first.starts_with("data.validation.");
+    });
+  }
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    for (std::size_t j = i + 1; j < runs.size(); ++j) {
+      const auto &one = runs[i].events.start.data_sha256, &other = runs[j].events.start.data_sha256;
+      if (!one || !other || *one == *other || sources[i] != sources[j]) continue;
+      return fmt::format("{} and {}", runs[i].name, runs[j].name);
+    }
+  }
+  return "";
+}
+
+std::string results_of_runs(const std::vector<NamedRun>& runs) {
+  const std::string changed = runs_of_changed_data(runs);
+  std::vector<ComparedRow> rows;
+  rows.push_back(compared_row(runs, "outcome", [](const RunEvents& run) {
+    return run.end ? run.end->outcome : std::string("still running, or died");
+  }));
+  rows.push_back(compared_row(runs, "steps", [](const RunEvents& run) {
+    return run.steps.empty() ? std::string() : telemetry::grouped(run.steps.back().step);
+  }));
+  rows.push_back(compared_row(runs, "loss of the last step", [](const RunEvents& run) {
+    return run.steps.empty() ? std::string() : telemetry::fixed_number(run.steps.back().loss);
+  }));
+  for (const std::string& metric : evaluation_metrics(runs)) {
+    ComparedRow row = row_of_best(runs, metric);
+    if (!row.best) continue;
+    if (!changed.empty()) row.best.reset();
+    rows.push_back(std::move(row));
+  }
+  rows.push_back(compared_row(runs, "samples/s", [](const RunEvents& run) {
+    return run.steps.empty() ? std::string() : telemetry::short_number(run.steps.back().samples_per_second);
+  }));
+  rows.push_back(compared_row(runs, "ranks", [](const RunEvents& run) { return telemetry::grouped(run.start.ranks); }));
+  rows.push_back(compared_row(runs, "device-hours",
+                              [](const RunEvents& run) { return fmt::format("{:.3g}", run.rank_seconds / 3600); }));
+  rows.push_back(
+      compared_row(runs, "parameters", [](const RunEvents& run) { return telemetry::grouped(run.start.parameters); }));
+  rows.push_back(compared_row(runs, "parameters sha256", [](const RunEvents& run) {
+    constexpr std::size_t kShown = 16;
+    return run.end ? run.end->parameters_sha256.substr(0, kShown) : std::string();
+  }));
+  const std::string table = comparison_table(runs, rows);
+  return changed.empty() ? table
+                         : table + fmt::format(
+                                       "<p class=\"about\">The data have changed between {}: their losses and "
+                                       "metrics are of different samples, and none is the best.</p>\n",
+                                       escaped(changed));
 }
 
 std::string job_differences(const std::vector<NamedRun>& runs) {

@@ -50,6 +50,7 @@ void open_sets(const DataOptions& wanted, std::uint64_t seed, const DataSets& ow
   data.validation = own.validation;
   if (!data.train) {
     auto whole = indexes.open("train", wanted.train, known);
+    data.sources_digest = whole->info().digest;
     data.is_cut = is_cut(wanted, own);
     if (data.is_cut) {
       data::SplitOptions options;
@@ -72,6 +73,9 @@ void open_sets(const DataOptions& wanted, std::uint64_t seed, const DataSets& ow
   if (with_test && wanted.test) data.test = indexes.open("test", *wanted.test, through);
   data.schema.digests["train"] = data.train->info().digest;
   if (data.validation) data.schema.digests["validation"] = data.validation->info().digest;
+  if (data.sources_digest.empty()) data.sources_digest = data.train->info().digest;
+  if (!data.is_cut && data.validation)
+    data.sources_digest = sha256(data.sources_digest + data.validation->info().digest);
   if (data::has_soft_labels(wanted)) {
     data.train = wanted.soft_labels ? data::with_soft_labels(std::move(data.train), *wanted.soft_labels)
                                     : data::with_one_hot_labels(std::move(data.train));

@@ -28,6 +28,7 @@ struct PreparedData {
   std::vector<Feature> features;                              ///< as a step gets them
   std::vector<double> class_weights;                          ///< of training samples; empty: all alike
   bool is_cut = false;                                        ///< validation is part of train's source
+  std::string sources_digest;                                 ///< of training and validation, before anything is cut
   std::map<std::string, data::ChannelStatistics> statistics;  ///< by set, if requested
   /// Samples that were replaced by others (data.bad_samples: replace); never null.
   std::shared_ptr<data::ReplacedSamples> replaced = std::make_shared<data::ReplacedSamples>();

@@ -44,6 +44,7 @@ Result result_of(const Json& json) {
           .metrics = json.at("metrics"),
           .outcome = json.at("outcome"),
           .parameters_sha256 = json.at("parameters_sha256"),
+          .data = json.value("data", ""),
           .device_seconds = json.at("device_seconds"),
           .finished = json.at("finished")};
 }
@@ -163,6 +164,7 @@ void Journal::result(int trial, const Result& result) {
               {"metrics", result.metrics},
               {"outcome", result.outcome},
               {"parameters_sha256", result.parameters_sha256},
+              {"data", result.data},
               {"device_seconds", result.device_seconds},
               {"finished", result.finished}}
              .dump());

@@ -41,6 +41,7 @@ void Study::tell(int trial, const Result& result) {
   told.steps = result.steps;
   told.metrics = result.metrics;
   told.outcome = result.outcome;
+  told.data = result.data;
   told.parameters_sha256 = result.parameters_sha256;
   told.device_seconds += result.device_seconds;
 }
@@ -52,6 +53,33 @@ void Study::fail(int trial, const Failure& failure) {
   failed.message = failure.message;
   failed.device_seconds += failure.device_seconds;
   if (failure.final) failed.state = TrialState::failed;
+}
+
+namespace {
+
+/// Those that say which samples are read. Which of them are held out is another matter.
+Settings sources_of(const Settings& settings) {
+  Settings sources;
+  for (const Setting& setting : settings) {
+    const auto is_in = [&](const std::string& section) {
+      return setting.path == section || setting.path.starts_with(section + ".");
+    };
+    const bool held_out = is_in("data.validation.fold") || is_in("data.validation.fraction");
+    if (setting.path == "data" || is_in("data.train") || (is_in("data.validation") && !held_out)) {
+      sources.push_back(setting);
+    }
+  }
+  return sources;
+}
+
+}  // namespace
+
+const Trial* Study::trained_on_other(const std::string& data, const Settings& settings) const {
+  const Settings sources = sources_of(settings);
+  const auto found = std::find_if(trials_.begin(), trials_.end(), [&](const Trial& trial) {
+    return !data.empty() && !trial.data.empty() && trial.data != data && sources_of(trial.settings) == sources;
+  });
+  return found == trials_.end() ? nullptr : &*found;
 }
 
 bool Study::is_better(double value, double than) const {

@@ -39,6 +39,7 @@ struct Trial {
   std::int64_t steps = 0;                 ///< trained so far, with those of its origin
   std::map<std::string, double> metrics;  ///< of the last report: all metrics and the loss of the validation set
   std::string outcome;                    ///< of the training: "done", "stopped early"
+  std::string data;                       ///< hash of what it was trained on; empty: not known
   std::string parameters_sha256;          ///< of the trained model
   double device_seconds = 0;
   int failures = 0;                      ///< attempts that ended with an error of the trial's own
@@ -51,7 +52,7 @@ struct Result {
   std::int64_t steps = 0;
   double value = 0;
   std::map<std::string, double> metrics;
-  std::string outcome, parameters_sha256;
+  std::string outcome, parameters_sha256, data;
   double device_seconds = 0;
   bool finished = true;  ///< the job is at its end; false: it may be trained further
 };
@@ -77,6 +78,9 @@ class Study {
 
   [[nodiscard]] const SweepOptions& options() const { return options_; }
   [[nodiscard]] const std::vector<Trial>& trials() const { return trials_; }
+  /// The first trial that has a result on other data than `data`, though `settings` have it read the same sources: it
+  /// cannot be compared with what comes of these. nullptr: there is none.
+  [[nodiscard]] const Trial* trained_on_other(const std::string& data, const Settings& settings) const;
   [[nodiscard]] bool is_better(double value, double than) const;
   /// The one with the best last report among those that are done, or paused if none is done; of equal ones the first.
   [[nodiscard]] const Trial* best() const;

@@ -42,6 +42,7 @@ using std::chrono::milliseconds;
 
 constexpr double kPollSeconds = 0.02, kTargetsSeconds = 0.5;
 constexpr double kAgainSeconds = 30;  ///< until a place that failed gets a trial again
+constexpr const char* kOtherRun = ": the data set is not the one that this run began with; ";
 constexpr int kHighestPort = 65535;
 constexpr std::chrono::seconds kFormerPatience{60}, kKillPatience{10};
 
@@ -100,6 +101,7 @@ class Sweep {
       const bool busy = poll_slots();
       const bool more = !stopping_ && fill_slots();
       if (!busy && !more && is_over()) break;
+      find_other_data();
       if (table_.is_due()) table_.show(study(), running());  // running() reads files
       write_targets();
       (void)signals_.sleep(kPollSeconds);
@@ -141,10 +143,7 @@ class Sweep {
         say(fmt::format("stopping: the {}s that run write checkpoints; a second signal ends them at once",
                         sweep_.part()));
       }
-      stopping_ = true;
-      for (auto& slot : slots_) {
-        if (slot) slot->stop();
-      }
+      stop_all();
       if (signals_seen_ > 0) (void)launch::kill_marked(mark_, 0, kKillPatience);
     }
   }
@@ -160,8 +159,10 @@ class Sweep {
       if (early && !stopping_ && places_.gone(i)) outcome = TrialProcess::Stopped{};
       const int trial = slot->trial();
       const double ran = slot->seconds();
+      const bool forgotten = forget_if_on_other_data(*slot, *outcome);
       slot.reset();
       changed = true;
+      if (forgotten) continue;
       if (const auto* result = std::get_if<Result>(&*outcome)) {
         quarantine_->trained(trial, place_names_[i], now());
         journal_->result(trial, *result);
@@ -172,6 +173,48 @@ class Sweep {
       write_results(trial);
     }
     return changed;
+  }
+
+  /// The trial that this one cannot be compared with, since its data are others; nullptr: none.
+  [[nodiscard]] const Trial* on_other_data(TrialProcess& slot) const {
+    const Trial& trial = study().trials().at(static_cast<std::size_t>(slot.trial()));
+    return study().trained_on_other(slot.events().data(), trial.settings);
+  }
+
+  /// Ends the sweep as soon as a trial begins to read other data than those before it.
+  void find_other_data() {
+    if (stopping_ || seconds_since(looked_at_data_) < kTargetsSeconds) return;
+    looked_at_data_ = Clock::now();
+    if (std::any_of(slots_.begin(), slots_.end(), [&](auto& slot) { return slot && on_other_data(*slot) != nullptr; }))
+      stop_all();
+  }
+
+  void stop_all() {
+    stopping_ = true;
+    for (auto& slot : slots_) {
+      if (slot) slot->stop();
+    }
+  }
+
+  /// What a trial came to on other data is no result. Only a checkpoint from before they changed is kept: a run that
+  /// goes on from one refuses other data.
+  bool forget_if_on_other_data(TrialProcess& slot, const TrialProcess::Outcome& outcome) {
+    const auto* failure = std::get_if<Failure>(&outcome);
+    const bool refused = failure != nullptr && failure->message.find(kOtherRun) != std::string::npos;
+    const Trial* other = on_other_data(slot);
+    if (other == nullptr && !refused) return false;
+    if (other_data_.empty()) {
+      const std::string found = other == nullptr ? fmt::format("{} began with, found others", slot.trial())
+                                                 : fmt::format("{} was trained on, found others for {} {}",
+                                                               other->number, sweep_.part(), slot.trial());
+      other_data_ = fmt::format(
+          "{}: expected the data that {} {}; restore them and run the same command again, or choose "
+          "another --directory",
+          sweep_.directory, sweep_.part(), found);
+    }
+    if (other != nullptr) std::filesystem::remove_all(slot.directory());
+    stop_all();
+    return true;
   }
 
   /// Returns whether it counts as a failure of the trial.
@@ -400,6 +443,7 @@ class Sweep {
     places_.end_processes(mark_);
     table_.clear();
     if (signals_seen_ > 1) return 128 + signals_.last();
+    if (!other_data_.empty()) throw Error(ExitCode::data, other_data_);
     if (stopping_) {
       say("stopped; the same command goes on from here");
       return static_cast<int>(ExitCode::interrupted);
@@ -458,8 +502,8 @@ class Sweep {
   std::vector<std::optional<TrialProcess>> slots_;
   Clock::time_point start_ = Clock::now();
   std::optional<TrialBoard> board_;
-  Clock::time_point looked_for_targets_{};
-  std::string targets_;
+  Clock::time_point looked_for_targets_{}, looked_at_data_{};
+  std::string targets_, other_data_;  ///< the second: why the sweep is ended; empty: it is not
   int signals_seen_ = 0;
   bool stopping_ = false;
 };

@@ -16,6 +16,7 @@ void TrialEvents::read() {
     if (!read.event) continue;
     if (const auto* start = std::get_if<events::Start>(&*read.event)) {
       steps_ = start->steps;
+      data_ = start->data_sha256.value_or("");
       end_.reset();
     } else if (const auto* step = std::get_if<events::Step>(&*read.event)) {
       step_ = step->step;

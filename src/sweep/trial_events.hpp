@@ -17,13 +17,14 @@ class TrialEvents {
   void read();
 
   [[nodiscard]] std::int64_t step() const { return step_; }
-  [[nodiscard]] std::int64_t steps() const { return steps_; }  ///< of the whole job; 0: not known yet
+  [[nodiscard]] std::int64_t steps() const { return steps_; }      ///< of the whole job; 0: not known yet
+  [[nodiscard]] const std::string& data() const { return data_; }  ///< its hash; empty: not known
   /// Of the validation set, by step.
   [[nodiscard]] const std::map<std::int64_t, events::Evaluation>& evaluations() const { return evaluations_; }
   [[nodiscard]] const std::optional<events::End>& end() const { return end_; }  ///< of the newest start
 
  private:
-  std::string path_;
+  std::string path_, data_;
   std::int64_t offset_ = 0;
   std::int64_t step_ = 0, steps_ = 0;
   std::map<std::int64_t, events::Evaluation> evaluations_;

@@ -118,6 +118,7 @@ TrialProcess::Outcome TrialProcess::outcome(int code) {
                 .metrics = judged.metrics,
                 .outcome = events_.end()->outcome,
                 .parameters_sha256 = events_.end()->steps == judged.step ? events_.end()->parameters_sha256 : "",
+                .data = events_.data(),
                 .device_seconds = device_seconds,
                 .finished = !paused};
   if (result.outcome == "already finished") result.outcome = "done";  // the sweep was killed before it could note that

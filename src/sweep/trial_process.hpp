@@ -32,6 +32,7 @@ class TrialProcess {
   TrialProcess(const Trial& trial, TrialPlace place, std::string metric);
 
   [[nodiscard]] int trial() const { return trial_; }
+  [[nodiscard]] const std::string& directory() const { return place_.directory; }
   [[nodiscard]] std::int64_t until() const { return until_; }
   [[nodiscard]] double seconds() const { return seconds_since(start_); }
   /// Its events so far.

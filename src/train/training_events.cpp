@@ -133,6 +133,7 @@ void Training::emit_start() const {
   if (!progress_.plugins.empty()) event.plugins = progress_.plugins;
   event.higher_is_better = metrics_to_raise(run_.graph);
   if (!run_.job.checkpoint.never) event.run_directory = run_.job.run_directory;
+  event.data_sha256 = run_.data.sources_digest;
   if (!run_.data.indexes.empty()) event.index = run_.data.was_cached() ? "cached" : "made";
   run_.context.emit(event);
   for (const events::Part& part : run_.parts.events()) run_.context.emit(part);
