@@ -51,15 +51,6 @@ std::unique_ptr<DataSet> open_files(const SourceOptions& source, const IndexOpti
   LOCKSTEP_CHECK(false, "a data set of files");
 }
 
-/// `count` samples spread evenly over the set: the first ones might all belong to one class.
-std::unique_ptr<DataSet> limit(std::unique_ptr<DataSet> whole, std::int64_t count) {
-  const std::int64_t size = whole->size();
-  if (count <= 0 || count >= size) return whole;
-  std::vector<std::int64_t> ids;
-  for (std::int64_t i = 0; i < count; ++i) ids.push_back(i * size / count);
-  return make_view(std::move(whole), std::move(ids));
-}
-
 std::unique_ptr<DataSet> open_source(const SourceOptions& source, const IndexOptions& options) {
   if (source.kind == SourceKind::digits) {
     return make_digits(

@@ -24,6 +24,13 @@ namespace {
 
 class View final : public DataSet, public KnowsIdentities {
  public:
+  /// All of it, with a warning.
+  View(std::shared_ptr<const DataSet> whole, std::string warning)
+      : whole_(std::move(whole)), ids_(static_cast<std::size_t>(whole_->size())), info_(whole_->info()) {
+    std::iota(ids_.begin(), ids_.end(), std::int64_t{0});
+    info_.warnings.push_back(std::move(warning));
+  }
+
   View(std::shared_ptr<const DataSet> whole, std::vector<std::int64_t> ids)
       : whole_(std::move(whole)), ids_(std::move(ids)), info_(whole_->info()) {
     info_.class_counts.assign(info_.class_names.size(), 0);
@@ -192,6 +199,20 @@ Split cut_tokens(const TokenWindows& whole, const SplitOptions& options) {
 
 std::unique_ptr<DataSet> make_view(std::shared_ptr<const DataSet> whole, std::vector<std::int64_t> ids) {
   return std::make_unique<View>(std::move(whole), std::move(ids));
+}
+
+std::unique_ptr<DataSet> limit(std::unique_ptr<DataSet> whole, std::int64_t count) {
+  const std::int64_t size = whole->size();
+  if (count <= 0 || count == size) return whole;
+  if (count > size) {
+    return std::make_unique<View>(std::move(whole),
+                                  fmt::format("count: expected at most the {} samples that there are, found {}: all of "
+                                              "them are taken",
+                                              size, count));
+  }
+  std::vector<std::int64_t> ids;
+  for (std::int64_t i = 0; i < count; ++i) ids.push_back(i * size / count);
+  return make_view(std::move(whole), std::move(ids));
 }
 
 std::unique_ptr<DataSet> bootstrap(std::shared_ptr<const DataSet> whole, std::uint64_t seed) {

@@ -16,6 +16,10 @@ namespace lockstep::data {
 /// Some samples of a set, in any order. `ids` are the whole set's. Class counts and digest are the view's own.
 [[nodiscard]] std::unique_ptr<DataSet> make_view(std::shared_ptr<const DataSet> whole, std::vector<std::int64_t> ids);
 
+/// `count` samples, spread evenly over the set: the first ones might all belong to one class. 0: all. All as well, with
+/// a warning, if there are fewer.
+[[nodiscard]] std::unique_ptr<DataSet> limit(std::unique_ptr<DataSet> whole, std::int64_t count);
+
 /// As many samples as `whole` has, drawn from it with replacement, in order of ids: a function of the seed and the size
 /// only (Efron, "Bootstrap Methods: Another Look at the Jackknife", 1979).
 [[nodiscard]] std::unique_ptr<DataSet> bootstrap(std::shared_ptr<const DataSet> whole, std::uint64_t seed);

@@ -181,6 +181,23 @@ class BytesRead(Folder):
         self.assertEqual((again["index"][:14], again["bytes read"]), ("from the cache", f"{index:,}"))
 
 
+class Counts(Folder):
+    def test_more_than_there_are(self):
+        """A source of fewer samples than the job asks for is taken whole, and every command says so."""
+        make_data.idx(self.folder / "set", SAMPLES, 10)
+        said = f"count: expected at most the {SAMPLES} samples that there are, found {SAMPLES + 1}: all of them are taken"
+        whole = self.info("idx=set")
+        more = self.info("idx=set", f"count={SAMPLES + 1}")
+        self.assertEqual(more.pop("warning"), said)
+        self.assertEqual({**whole, "index": more["index"], "bytes read": more["bytes read"]}, more)
+        self.assertEqual(self.train(f"idx: {{path: set, count: {SAMPLES + 1}}}")["warnings"], ["train: " + said])
+        self.assertNotIn("warning", self.info("idx=set", f"count={SAMPLES}"))
+        self.run_program("train", "job.yaml", "checkpoint={}", "run_directory=run", f"data.train.idx.count={SAMPLES}")
+        for command in (("eval", "run", "--set", "test"), ("eval", "run", "--set", "test", "--ranks", "2")):
+            told = self.run_program(*command, f"data.test={{idx: {{path: set, part: train, count: {SAMPLES + 1}}}}}").stderr
+            self.assertEqual(told.count(f"warning: {said}"), 1)
+
+
 class SamplesThatTrainingHas(Folder):
     def test_raw_images(self):
         """Those of training in another order and under another name."""
