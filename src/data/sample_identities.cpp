@@ -30,9 +30,10 @@ std::string shared_samples(const DataSet& set, const DataSet& train) {
     if (std::none_of(own.begin(), own.end(), is_trained)) continue;
     shared.push_back(set.name(id));
   }
-  // Some rows of a table, or short texts, may be alike by chance, but not half of them.
+  // Some rows of a table, short texts, or phrases may be alike by chance, but not half of them.
   const std::string& format = set.info().format;
-  const bool by_chance = (format == "table" || format.starts_with("texts")) && std::ssize(shared) * 2 < set.size();
+  const auto is_of = [&](const char* kind) { return format.starts_with(kind); };
+  const bool by_chance = (is_of("table") || is_of("text") || is_of("tokens")) && std::ssize(shared) * 2 < set.size();
   if (shared.empty() || by_chance) return "";
   return fmt::format("{} of {} samples {} in the training set, too: {}", shared.size(), set.size(),
                      shared.size() == 1 ? "is" : "are", few_of(shared));

@@ -4,6 +4,7 @@ what `eval` and `predict` say of texts in files, CSV and JSON lines."""
 import json
 import os
 import pathlib
+import random
 import re
 import subprocess
 import sys
@@ -76,6 +77,33 @@ class Texts(unittest.TestCase):
         self.assertIn("warning: validation: 40 of 60 samples are in the training set, too: ", told(rows[20:], rows))
         self.assertIn(" of 60 samples are in the training set, too: train.csv:", told(rows * 4, None))
         self.assertEqual(told(rows[40:], rows), "", "short texts may be there twice")
+
+    def test_text_that_training_has(self):
+        """Wherever it lies: a validation text is no sample of its own but part of the one that is trained on."""
+        random.seed(1)
+        words = ["red", "green", "lamp", "road", "bus", "tree", "stone"]
+        def text(count):
+            return " ".join(random.choice(words) + str(random.randrange(100)) for _ in range(count))
+        trained, other = text(2000), text(400)
+        def told(validation, train=trained, context=16):
+            (self.folder / "train.txt").write_text(train)
+            (self.folder / "own.txt").write_text(validation or "")
+            own = "{text: own.txt}" if validation else "{fraction: 0.1}"
+            (self.folder / "job.yaml").write_text(
+                "job:\n  model: {layers: [{embedding: {vocabulary: 256, width: 4}}, {linear: {features: 256}}]}\n"
+                f"  data: {{train: {{text: {{path: train.txt, context: {context}, tokenizer: bytes}}}}, validation: {own}}}\n"
+                "  batch_size: 4\n  epochs: 1\n")
+            return self.run_it("check", "job.yaml").stderr
+        for context in (4, 16, 100):
+            windows = (3000 - 1) // context
+            found = re.fullmatch(r"warning: validation: (\d+) of (\d+) samples are in the training set, too: #0, #1, #2 and "
+                                 r"\d+ more\n", told(trained[1001:4001], context=context))
+            self.assertGreaterEqual(int(found[1]), windows * 0.97 - 1)
+            self.assertEqual(int(found[2]), windows)
+            self.assertEqual(told(other, context=context), "")
+        self.assertEqual(told(other + trained[100:1000]), "", "less than half of it")
+        self.assertIn(" samples are in the training set, too: ", told(None, train=other * 4))
+        self.assertEqual(told(None), "")
 
     def test_classes_that_are_no_texts(self):
         for values, classes in (([True, False], "false true"), ([0, 1], "0 1"), ([0.0, 1.0], "0.0 1.0"),

@@ -8,6 +8,7 @@
 #include "core/digest.hpp"
 #include "data/readers/common.hpp"
 #include "data/readers/prepare.hpp"
+#include "data/readers/token_fingerprints.hpp"
 #include "lockstep/error.hpp"
 #include "lockstep/random.hpp"
 
@@ -119,6 +120,21 @@ void TokenWindows::hide(std::int64_t id, std::uint64_t variant, std::span<std::i
     chosen = i == always || chance < limit;
     target[i] = chosen ? tokens[i] : kNotMasked;
     if (chosen && how < 0.9F) tokens[i] = how < 0.8F ? mask : other;
+  }
+}
+
+void TokenWindows::add_identities(std::int64_t id, std::vector<std::uint64_t>& out) const {
+  constexpr std::int64_t kMostTokens = std::int64_t{1} << 25, kMostApart = 32;
+  if (tokens() > kMostTokens || !info_.content_in_digest) return;
+  // Their choice depends on neighbours, which may be in the windows beside this one.
+  const std::int64_t context = options_.context, apart = std::min(context, kMostApart);
+  const std::int64_t first = id * context, end = first + context;
+  const std::int64_t from = std::max<std::int64_t>(0, first - apart + 1);
+  const std::int64_t to = std::min(tokens(), end + apart - 1 + kFingerprintTokens - 1);
+  std::vector<std::int32_t> read(static_cast<std::size_t>(to - from));
+  read_tokens(from, read);
+  for (const auto& found : token_fingerprints(read, apart)) {
+    if (found.first + from >= first && found.first + from < end) out.push_back(found.hash);
   }
 }
 

@@ -18,6 +18,7 @@
 #include <memory>
 #include <span>
 
+#include "data/sample_identities.hpp"
 #include "data/tokenizer/tokenizer.hpp"
 #include "lockstep/data_set.hpp"
 #include "lockstep/job.hpp"
@@ -33,7 +34,7 @@ class TokenSource {
   [[nodiscard]] virtual std::uint64_t bytes_read() const = 0;
 };
 
-class TokenWindows : public DataSet {
+class TokenWindows : public DataSet, public KnowsIdentities {
  public:
   struct Options {
     std::int64_t context = 0;
@@ -58,6 +59,8 @@ class TokenWindows : public DataSet {
   [[nodiscard]] std::uint64_t bytes_read() const override { return source_->bytes_read(); }
   void read(std::int64_t id, Sample& out) const override { read_variant(id, 0, out); }
   void read_variant(std::int64_t id, std::uint64_t variant, Sample& out) const override;
+  /// Of a set that is small enough to be read for them: fingerprints of its tokens.
+  void add_identities(std::int64_t id, std::vector<std::uint64_t>& out) const override;
 
   [[nodiscard]] std::int64_t tokens() const { return end_ - begin_; }
   /// Reads tokens first ... first + out.size() - 1 of these.
