@@ -325,13 +325,13 @@ class Numbers(Commands):
     def test_names_that_look_alike(self):
         told = "two {} called '{}' look alike: they differ in spaces or characters that are not seen; write them alike"
         for one, other in (("caf\u00e9", "cafe\u0301"), ("dog", "dog\u00a0"), ("dog", "d\u200bog"), ("a b", "a\u00a0b")):
-            lines = "".join(f"{(one, other, 'x')[i % 3]},{('x', one, other)[i % 3]}\n" for i in range(30))
+            lines = "".join(f"{(one, other, 'x')[i % 3]},{('x', one, other)[i // 3 % 3]}\n" for i in range(30))
             (self.folder / "alike.csv").write_text("m,y\n" + lines)
             self.assertEqual(self.warnings("alike.csv"),
                              [told.format("classes", one), "column 'm': " + told.format("categories", one)])
-        for lines, told in (("caf\u00e9,1\ncafe,2\n", []), ("A,1\na,2\n", []), ("\u00c9tat,1\n\u00e9tat,2\n", ["'\u00c9tat' and '\u00e9tat'"]),
-                            ("Yes,1\nyes,2\n", ["'Yes' and 'yes'"])):
-            (self.folder / "alike.csv").write_text("m,y\n" + lines * 15)
+        for names, told in (("caf\u00e9 cafe", []), ("A a", []), ("\u00c9tat \u00e9tat", ["'\u00c9tat' and '\u00e9tat'"]),
+                            ("Yes yes", ["'Yes' and 'yes'"])):
+            (self.folder / "alike.csv").write_text("m,y\n" + "".join(f"{names.split()[i % 2]},{i}\n" for i in range(30)))
             self.assertEqual(self.warnings("alike.csv"),
                              [f"column 'm': two categories differ in capitals only: {names}; write them alike" for names in told])
 
@@ -480,9 +480,44 @@ class Numbers(Commands):
         (self.folder / "flowers.csv").write_text("petal,sepal,kind,tall\n" + "".join(rows * 4))
         self.assertIn(" of 60 samples are in the training set, too: ", told("data.validation={fraction: 0.25}"))
         # Rows of few different values are alike by chance.
-        rows = [f"{i % 3},{i % 2},{('rose', 'iris')[i % 2]},x\n" for i in range(60)]
+        rows = [f"{i % 3},{i % 5 % 2},{('rose', 'iris')[i % 2]},x\n" for i in range(60)]
         (self.folder / "flowers.csv").write_text("petal,sepal,kind,tall\n" + "".join(rows))
         self.assertEqual(told("data.validation={fraction: 0.25}"), "")
+
+    def warnings_of(self, header, rows, *words):
+        (self.folder / "rows.csv").write_text(header + "\n" + "".join(",".join(map(str, row)) + "\n" for row in rows))
+        out = self.run_it("data", "info", "table=rows.csv", *words).stdout
+        return [line.removeprefix("  warning      ") for line in out.splitlines() if line.startswith("  warning")]
+
+    def test_columns_that_give_the_target_away(self):
+        rows = [[i * 7919 % 1000 / 10, "abc"[i % 3], i % 3, i // 3 % 2, "" if i % 5 == 0 else i % 4, i % 4]
+                for i in range(60)]
+        header, away = "x,letter,code,other,part,y", "so a model needs nothing else; leave it out with `except: [{0}]`"
+        self.assertEqual(self.warnings_of(header, rows, "target=letter"), [
+            f"column 'code': has one value for each value of the target 'letter', {away.format('code')}"])
+        self.assertEqual(self.warnings_of(header, rows, "target=y"), [
+            f"column 'part': equals the target 'y', {away.format('part')}"])
+        self.assertEqual(self.warnings_of(header, rows, "target=code"), [
+            f"column 'letter': has one value for each value of the target 'code', {away.format('letter')}"])
+        self.assertEqual(self.warnings_of(header, rows, "target=code", "categorical=[code]", "except=[letter]"), [])
+        self.assertEqual(self.warnings_of(header, rows, "target=x"), [])
+        self.assertEqual(self.warnings_of(header, rows[:19], "target=letter"), [])  # easily by chance
+        # Any two columns of different numbers pair; a line is no copy.
+        self.assertEqual(self.warnings_of("x,y", [[i / 8, i / 4 + 1] for i in range(60)], "target=y"), [])
+
+    def test_numbers_that_stand_for_missing_values(self):
+        def told(values, target="y"):
+            rows = [[value, i * 7919 % 1000 / 10] for i, value in enumerate(values)]
+            return self.warnings_of("x,y", rows, f"target={target}")
+        heights = [150 + i % 40 / 2 for i in range(60)]
+        for mark in ("-999", "9999", "-99.9", "99999", "-32768"):
+            text = (f"column 'x': 2 values are {mark}, far from the others, which are between 150 and 169.5: if that stands "
+                    "for missing values, leave them empty")
+            self.assertEqual(told(heights[:58] + [mark] * 2), [text])
+            self.assertEqual(told(heights[:58] + [mark] * 2, target="x"), [text])
+        for fine in (heights + [-999], heights + [151] * 9, [i % 3 for i in range(60)] + [-1] * 9, [99, 0] * 30,
+                     [i * 170 for i in range(60)] + [9999] * 3, heights + [1000] * 5):
+            self.assertEqual(told(fine), [])
 
     def test_predictions_far_from_0(self):
         self.write_line("x,y", [[i, 1e8 + i / 8] for i in range(60)])

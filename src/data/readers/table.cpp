@@ -23,6 +23,7 @@
 #include "data/readers/row_order.hpp"
 #include "data/readers/row_windows.hpp"
 #include "data/readers/table_layout.hpp"
+#include "data/readers/table_warnings.hpp"
 #include "data/sample_identities.hpp"
 #include "data/sample_weights.hpp"
 #include "data/target_offsets.hpp"
@@ -424,6 +425,17 @@ void warn_of_order(TableRows& rows) {
   }
 }
 
+/// Of a training set.
+void warn_of_values(const TableLayout& layout, TableRows& rows) {
+  const TableCells table{rows.info.columns, rows.cells,   layout.source().target,
+                         layout.classes,    rows.numbers, rows.labels};
+  const auto add = [&](const std::vector<std::string>& warnings) {
+    rows.info.warnings.insert(rows.info.warnings.end(), warnings.begin(), warnings.end());
+  };
+  if (layout.window.rows == 0) add(copy_warnings(table));  // the past of a target is a feature
+  add(mark_warnings(table));
+}
+
 std::vector<TargetRange> table_ranges(const TableLayout& layout, const TableRows& rows) {
   auto ranges = target_ranges(rows.info.features, columns_of_numbers(layout), rows.numbers,
                               [&](std::size_t row) { return rows.names[row]; });
@@ -481,6 +493,7 @@ std::unique_ptr<DataSet> open_table(const SourceOptions& source, const IndexOpti
     require_weight(rows.weights, fmt::format("{}: column '{}'", rows.info.source, layout.source().weight));
   }
   if (order && !order->has_times()) warn_of_order(rows);
+  if (options.like == nullptr) warn_of_values(layout, rows);
   round_targets(layout, options.like, rows);
   compute_digest(layout, rows);
   if (options.targets != nullptr) *options.targets = table_ranges(layout, rows);
