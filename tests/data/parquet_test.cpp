@@ -168,6 +168,26 @@ TEST(Parquet, TypesDecideAndTheIndexIsNoFeature) {
             "frame.parquet: column 'tags': expected numbers or texts, found lists or groups of values; leave it out");
 }
 
+TEST(Parquet, CategoriesOfPandasAreNoNumbers) {
+  SourceOptions options;
+  options.kind = SourceKind::table;
+  options.paths = {std::string(PARQUET_FOLDER) + "/categorical.parquet"};
+  options.target = {"y"};
+  const auto set = data::open(options);
+  const auto& columns = set->info().columns;
+  ASSERT_EQ(columns.size(), 4U);
+  EXPECT_EQ(columns[0].categories, (std::vector<std::string>{"1", "2", "3"}));
+  EXPECT_TRUE(columns[0].missing);
+  EXPECT_EQ(columns[1].categories, (std::vector<std::string>{"0.5", "1", "1.5"}));
+  EXPECT_EQ(columns[2].categories, (std::vector<std::string>{"0123", "4567"}));
+  EXPECT_EQ(columns[3].categories.size(), 2U);
+  EXPECT_FALSE(columns[3].dates);
+  EXPECT_EQ(set->info().warnings, std::vector<std::string>());
+  options.target = {"rooms"};
+  options.bad_samples = BadWhenIndexed::skip;
+  EXPECT_EQ(data::open(options)->info().class_names, (std::vector<std::string>{"1", "2", "3"}));
+}
+
 TEST(Parquet, TextsAreRead) {
   SourceOptions options;
   options.kind = SourceKind::texts;

@@ -67,20 +67,41 @@ auto placed(const std::string& path, const std::string& place, const Body& body)
   }
 }
 
-/// Those that pandas' own description of the frame names.
-std::vector<std::string> pandas_index(const CompactValue& footer) {
-  std::vector<std::string> names;
+/// What pandas' own description of the frame says.
+struct PandasFrame {
+  std::vector<std::string> index, categorical;  ///< names of columns
+};
+
+PandasFrame pandas_frame(const CompactValue& footer) {
+  PandasFrame found;
   const CompactValue* const notes = footer.find(kNotes);
   for (const CompactValue& note : notes == nullptr ? std::vector<CompactValue>() : notes->elements) {
     const CompactValue *const key = note.find(kNoteKey), *const value = note.find(kNoteValue);
     if (key == nullptr || value == nullptr || key->bytes != "pandas" || nests_too_deep(value->bytes)) continue;
     const auto frame = nlohmann::json::parse(value->bytes, nullptr, false);
-    if (!frame.is_object() || !frame.contains("index_columns") || !frame["index_columns"].is_array()) continue;
-    for (const auto& column : frame["index_columns"]) {
-      if (column.is_string()) names.push_back(column.get<std::string>());
+    const auto list = [&](const char* name) {
+      return frame.is_object() && frame.contains(name) && frame[name].is_array() ? frame[name]
+                                                                                 : nlohmann::json::array();
+    };
+    for (const auto& column : list("index_columns")) {
+      if (column.is_string()) found.index.push_back(column.get<std::string>());
+    }
+    for (const auto& column : list("columns")) {
+      const auto text = [&](const char* name) {
+        const bool has = column.is_object() && column.contains(name) && column[name].is_string();
+        return has ? column[name].get<std::string>() : "";
+      };
+      if (text("pandas_type") == "categorical") found.categorical.push_back(text("field_name"));
     }
   }
-  return names;
+  return found;
+}
+
+ColumnType type_of(const ParquetColumn& column, const PandasFrame& frame) {
+  const auto& categorical = frame.categorical;
+  if (std::find(categorical.begin(), categorical.end(), column.name) != categorical.end())
+    return ColumnType::categories;
+  return column.meaning == ParquetColumn::Meaning::text ? ColumnType::texts : ColumnType::open;
 }
 
 /// Before any of them is unpacked.
@@ -98,10 +119,11 @@ ParquetTable table_of(std::string_view bytes, const std::string& path, const Unp
   const CompactValue footer = read_parquet_footer(bytes);
   std::size_t leaves = 0;
   const auto columns = columns_of(footer, leaves);
-  ParquetTable table{{}, {}, pandas_index(footer), {}};
+  const PandasFrame frame = pandas_frame(footer);
+  ParquetTable table{{}, {}, frame.index, {}};
   for (const ParquetColumn& column : columns) {
     if (!column.refusal.empty()) table.unreadable[column.name] = column.refusal;
-    table.types.push_back(column.meaning == ParquetColumn::Meaning::text ? ColumnType::texts : ColumnType::open);
+    table.types.push_back(type_of(column, frame));
   }
   const auto is_readable = [](const ParquetColumn& column) { return column.refusal.empty(); };
   const auto first = std::find_if(columns.begin(), columns.end(), is_readable);

@@ -83,7 +83,9 @@ bool TableLayout::is_target(const std::string& name) const {
 }
 
 bool TableLayout::is_categorical(const std::string& name) const {
-  return is_among(source_.categorical, name);
+  return is_among(source_.categorical, name) || std::any_of(files_.begin(), files_.end(), [&](const TableFile& file) {
+           return file.types.at(column_called(file, name)) == ColumnType::categories;
+         });
 }
 
 /// Patterns stand for the columns that they match, of a validation set for those of the training set.
@@ -224,7 +226,7 @@ void TableLayout::add_column(const std::string& name) {
   const bool categorical = is_categorical(name);
   ColumnValues values = look_at_column(files_, name, categorical);
   const auto problem = reason_to_leave_out(name, values);
-  if (!problem.empty() && (is_among(named_, name) || categorical)) {
+  if (!problem.empty() && (is_among(named_, name) || is_among(source_.categorical, name))) {
     fail(fmt::format("column '{}': {}; name the columns to use under `features`", name, problem));
   }
   if (!problem.empty()) {

@@ -12,7 +12,7 @@
 namespace lockstep::data {
 
 /// What a column's own file says of its values. `open`: nothing, they are judged by what they look like.
-enum class ColumnType : std::int8_t { open, texts };
+enum class ColumnType : std::int8_t { open, texts, categories };
 
 /// The text without spaces and tabs at its ends, as values are compared.
 [[nodiscard]] std::string_view without_spaces(std::string_view text);

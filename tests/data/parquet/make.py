@@ -140,6 +140,15 @@ def main():
              "y": [i / 4 for i in range(40)], "__index_level_0__": [i * 7 % 40 for i in range(40)]}
     notes = {"pandas": json.dumps({"index_columns": ["__index_level_0__"], "columns": []})}
     pyarrow.parquet.write_table(table_of(frame).replace_schema_metadata(notes), HERE / "frame.parquet")
+    # What pandas says of a column of categories, in bytes that are those of numbers, dates or texts.
+    choices = {"rooms": [3, 1, 2, None], "size": [0.5, 1.5, 1.0], "zip": ["0123", "4567"], "day": [day, moment.date()]}
+    written = {name: [values[i % len(values)] for i in range(24)] for name, values in choices.items()}
+    described = [{"name": name, "field_name": name, "pandas_type": "categorical", "numpy_type": "int8",
+                  "metadata": {"num_categories": len(values), "ordered": False}} for name, values in choices.items()]
+    notes = {"pandas": json.dumps({"index_columns": [], "columns": [*described, {
+        "name": "y", "field_name": "y", "pandas_type": "int64", "numpy_type": "int64", "metadata": None}]})}
+    table = table_of({**written, "y": [i * 7 % 5 for i in range(24)]}).replace_schema_metadata(notes)
+    pyarrow.parquet.write_table(table, HERE / "categorical.parquet")
     constants("constant", "x", 220_000, 40)
     constants("long", "long " * 20_000, 100_000, 1)
 
