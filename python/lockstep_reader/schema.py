@@ -3,9 +3,11 @@
 An export for PyTorch or transformers takes normalised numbers and gives scores: `schema.predict(module, samples)` does
 all of it. An ONNX graph normalises and names classes itself; `schema.raw_inputs(samples)` arranges samples for it.
 """
+import datetime
 import json
 import math
 import os
+import re
 
 from .errors import MissingError, UnsupportedError, optional_module
 from .predictions import ClassScore, Prediction
@@ -116,14 +118,16 @@ class Schema:
     def _column(self, column, values, numpy):
         """[rows, 1]: doubles, NaN where a value is missing, or texts, "" where one is."""
         if not column["categories"]:
-            numbers = [math.nan if self._is_missing(value) else float(value) for value in values]
+            number = _days if column.get("dates") else float
+            numbers = [math.nan if self._is_missing(value) else number(value) for value in values]
             return numpy.array(numbers, numpy.float64)[:, None]
-        found = [["" if self._is_missing(value) else _category(value, column)] for value in values]
+        known = {_category_key(category): category for category in column["categories"]}
+        found = [["" if self._is_missing(value) else _category(value, known)] for value in values]
         for place, (value,) in enumerate(found):
             if value and value not in column["categories"] and self.facts.get("unknown") != "ignore":
-                known = ", ".join(column["categories"][:10]) + (", ..." if len(column["categories"]) > 10 else "")
+                some = ", ".join(column["categories"][:10]) + (", ..." if len(column["categories"]) > 10 else "")
                 raise UnsupportedError(f"row {place}: column '{column['name']}'",
-                                       f"one of {known}, as in the training set", f"'{value}'", "leave the row out")
+                                       f"one of {some}, as in the training set", f"'{value}'", "leave the row out")
         return numpy.array(found, object)
 
     @staticmethod
@@ -213,11 +217,37 @@ def _rows_of_windows(rows, series, window) -> list:
     return found
 
 
-def _category(value, column) -> str:
-    """As a file of the table would have it: pandas makes 3.0 of 3 where values are missing."""
+def _days(value) -> float:
+    """Since 1970-01-01, of a date and perhaps a time, as texts or objects have it; numbers are days."""
+    if isinstance(value, (int, float)):
+        return float(value)
+    if isinstance(value, datetime.datetime):
+        when = value
+    else:
+        text = re.sub(r"([.,][0-9]{6})[0-9]+", r"\1", str(value).strip(" \t")).replace("Z", "+00:00")
+        when = datetime.datetime.fromisoformat(text)
+    if when.tzinfo is not None:
+        when = when.astimezone(datetime.timezone.utc).replace(tzinfo=None)
+    return (when - datetime.datetime(1970, 1, 1)) / datetime.timedelta(days=1)
+
+
+def _category_key(text: str) -> str:
+    """What the spellings of a category have in common: those of true, of 3 and 3.0, but not of 03."""
+    if text.lower() in ("true", "false"):
+        return text.lower()
+    number = re.fullmatch(r"([+-]?)(0|[1-9][0-9]*)(?:\.([0-9]*))?", text, re.ASCII)
+    if not number:
+        return text
+    sign, whole, fraction = number[1].replace("+", ""), number[2], (number[3] or "").rstrip("0")
+    if fraction:
+        return f"{sign}{whole}.{fraction}"
+    return whole if number[3] is not None and whole == "0" else sign + whole
+
+
+def _category(value, known) -> str:
+    """The one that is meant, as `predict` finds it: pandas makes 3.0 of 3 where values are missing."""
     text = str(value).strip(" \t")
-    whole = isinstance(value, float) and value.is_integer() and text not in column["categories"]
-    return str(int(value)) if whole else text
+    return known.get(_category_key(text), text)
 
 
 def schema_of(source) -> Schema:

@@ -90,9 +90,16 @@ class CheckpointModel {
             .outputs = outputs(),
             .columns = info.columns,
             .window_rows = info.window.rows,
+            .spellings = spellings(),
             .missing = table ? data::missing_marks() : std::vector<std::string>(),
             .ignores_unknown = table && model_.job().data.train.unknown == UnknownCategory::ignore,
             .data = data.schema.text()};
+  }
+
+  [[nodiscard]] std::vector<std::map<std::string, std::string>> spellings() const {
+    std::vector<std::map<std::string, std::string>> of_columns;
+    for (const auto& column : model_.data().columns) of_columns.push_back(data::other_spellings(column.categories));
+    return of_columns;
   }
 
   [[nodiscard]] std::vector<exchange::ExportedFile> adapter() const {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <span>
 #include <string>
 #include <vector>
@@ -42,8 +43,10 @@ struct ExportedModel {
   std::vector<AugmentOptions> prepare;  ///< steps that a sample goes through first
   std::vector<ExportedInput> inputs;    ///< by input of the graph
   std::vector<ExportedOutput> outputs;
-  std::vector<Column> columns;       ///< of a table
-  std::int64_t window_rows = 0;      ///< of a time series: how many rows a sample has; 0: one
+  std::vector<Column> columns;   ///< of a table
+  std::int64_t window_rows = 0;  ///< of a time series: how many rows a sample has; 0: one
+  /// By column: how else files may write its categories, and which they are: {"2.0", "2"}.
+  std::vector<std::map<std::string, std::string>> spellings = {};
   std::vector<std::string> missing;  ///< what a table's file may have for a missing value
   bool ignores_unknown = false;      ///< a category that training lacks is none of the others, and no error
   std::string data;                  ///< what the model knows of its data, as JSON; empty: nothing

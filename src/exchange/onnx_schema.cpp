@@ -84,8 +84,9 @@ std::string number_column(const Column& column, const std::string& name, std::in
 
 /// [b, elements], or [b, rows, elements], of which one is 1. Category i is row i; what is missing comes behind, where
 /// there is an element for it; a value that is neither stops the run, as it is refused by `predict`, or has no element.
-std::string category_column(const Column& column, const std::string& name, const ExportedModel& model,
+std::string category_column(std::size_t number, const std::string& name, const ExportedModel& model,
                             ops::OnnxNodes& made) {
+  const Column& column = model.columns[number];
   Lines lines("column " + name, made);
   const std::int64_t window = model.window_rows;
   const std::int64_t categories = std::ssize(column.categories);
@@ -95,6 +96,13 @@ std::string category_column(const Column& column, const std::string& name, const
   }
   Integers rows(keys.size(), categories), known(static_cast<std::size_t>(categories + 1));
   std::iota(rows.begin(), rows.begin() + categories, 0);
+  for (std::int64_t i = 0; i < categories; ++i) {
+    for (const auto& [spelling, category] : model.spellings.at(number)) {
+      if (category != column.categories[static_cast<std::size_t>(i)]) continue;
+      keys.push_back(spelling);
+      rows.push_back(i);
+    }
+  }
   std::iota(known.begin(), known.end(), 0);
   std::string row = lines.add(
       "LabelEncoder", {port_name(name)},
@@ -118,13 +126,14 @@ std::string table_input(const ExportedModel& model, const OnnxPort& whole, std::
     ports.push_back({whole.name, OnnxPort::Type::f64, whole.shape});
     parts.push_back(port_name(whole.name));
   }
-  for (const Column& column : model.columns) {
+  for (std::size_t c = 0; c < model.columns.size(); ++c) {
+    const Column& column = model.columns[c];
     const std::string name = as_utf8(column.name);
     const bool numbers = column.categories.empty();
     const Shape shape = model.window_rows > 0 ? Shape{model.window_rows, 1} : Shape{1};
     ports.push_back({name, numbers ? OnnxPort::Type::f64 : OnnxPort::Type::text, shape});
     parts.push_back(numbers ? number_column(column, name, std::ssize(shape), made)
-                            : category_column(column, name, model, made));
+                            : category_column(c, name, model, made));
   }
   Lines lines("columns", made);
   std::string value = lines.joined(std::move(parts), model.window_rows > 0 ? 2 : 1);

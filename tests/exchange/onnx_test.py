@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Exported ONNX files: what onnx's checker and onnxruntime say of them, beside lockstep's own predictions."""
 import csv
+import datetime
 import json
 import pathlib
 import sys
@@ -89,6 +90,33 @@ class Onnx(WithProgram):
     @staticmethod
     def ports(ports):
         return {port.name: (port.type, port.shape) for port in ports}
+
+    def test_values_that_are_written_otherwise(self):
+        """2.0 and True are the categories 2 and true, as pandas and Python write them; dates are texts or objects."""
+        lines = [f"{('true', 'false', '')[i % 3]},{('1', '2', '')[i // 2 % 3]},2021-0{i % 9 + 1}-11,{i * 7 % 11}\n"
+                 for i in range(60)]
+        (self.folder / "codes.csv").write_text("sure,code,day,price\n" + "".join(lines))
+        new = [("TRUE", "2.0", "2021-03-11"), ("False", "1", "2021-03-12 06:00:00"), ("true", "1.0", "2022-01-01T12:00:00Z"),
+               ("", "2", ""), ("True", "", "2021-02-03T04:05:06.789012+02:00"), ("odd", "3", "1969-12-31")]
+        (self.folder / "new.csv").write_text("sure,code,day\n" + "".join(",".join(row) + "\n" for row in new))
+        self.train("codes", {
+            "model": {"layers": [{"linear": 8}, "tanh", {"linear": 1}]}, "batch_size": 8, "steps": 30,
+            "loss": "mean_squared_error", "metrics": [], "seed": 3, "telemetry": {"tensorboard": False},
+            "data": {"train": {"table": {"path": "codes.csv", "target": "price", "categorical": ["code"],
+                                         "unknown": "ignore"}}}})
+        session = self.export("codes")
+        _, expected = self.predicted("codes", "new.csv")
+        schema = reader.schema_of(session)
+        rows = [dict(zip(("sure", "code", "day"), row)) for row in new]
+        of_texts = {name: values for name, values in schema.raw_inputs(rows).items() if name == "day"}
+        for name in ("sure", "code"):
+            of_texts[name] = numpy.array([[row[name]] for row in rows], object)
+        of_objects = [{**row, "sure": {"TRUE": True, "False": False}.get(row["sure"], row["sure"]),
+                       "code": float(row["code"]) if row["code"] else None,
+                       "day": datetime.datetime.fromisoformat(row["day"].replace("Z", "+00:00")) if row["day"] else None}
+                      for row in rows]
+        for inputs in (of_texts, schema.raw_inputs(rows), schema.raw_inputs(of_objects)):
+            numpy.testing.assert_allclose(session.run(["prediction"], inputs)[0], expected, rtol=1e-5, atol=1e-5)
 
     def test_a_table_of_numbers_categories_and_missing_values(self):
         """A raw row in, what `predict` says of it out. A column is called as a parameter, others as outputs."""

@@ -335,6 +335,18 @@ std::string category_key(std::string_view value) {
   return (negative ? "-" : "") + std::string(whole) + "." + std::string(fraction);
 }
 
+std::map<std::string, std::string> other_spellings(const std::vector<std::string>& categories) {
+  std::map<std::string, std::string> others;
+  for (const std::string& category : categories) {
+    const std::string key = category_key(category);
+    for (const auto& spelling :
+         {key, key + ".0", std::string("True"), std::string("TRUE"), std::string("False"), std::string("FALSE")}) {
+      if (spelling != category && category_key(spelling) == key) others.emplace(spelling, category);
+    }
+  }
+  return others;
+}
+
 void Spellings::add(std::string_view value) {
   const auto [entry, is_new] = names_.try_emplace(category_key(value), without_spaces(value));
   if (!is_new && entry->second != without_spaces(value)) entry->second = entry->first;

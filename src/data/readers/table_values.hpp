@@ -22,6 +22,9 @@ enum class ColumnType : std::int8_t { open, texts, categories };
 /// These, without spaces.
 [[nodiscard]] std::vector<std::string> missing_marks();
 
+/// How else files often write categories, and which one each is: 2.0 of 2, True of true.
+[[nodiscard]] std::map<std::string, std::string> other_spellings(const std::vector<std::string>& categories);
+
 /// What to say of a missing value where a target is expected.
 [[nodiscard]] std::string missing_target(std::string_view value);
 
