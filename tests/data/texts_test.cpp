@@ -120,6 +120,17 @@ TEST_F(TextsTest, ThatAreBadAreNamed) {
   EXPECT_EQ(refusal(texts("d.jsonl", "[1]\n")),
             "d.jsonl: 1 of 1 samples is bad: d.jsonl:1: expected an object with the entry 'text', a text. Repair or "
             "remove them, or say `bad_samples: skip`");
+  EXPECT_EQ(
+      refusal(texts("surrogate.jsonl", R"({"text": "bad \ud800 x", "label": "x"})")),
+      "surrogate.jsonl: 1 of 1 samples is bad: surrogate.jsonl:1: expected JSON, found half of a UTF-16 pair before "
+      "byte 21; write the character in UTF-8. Repair or remove them, or say `bad_samples: skip`");
+  EXPECT_EQ(
+      refusal(texts("python.jsonl", "{'text': 'a', 'label': 'x'}\n")),
+      "python.jsonl: 1 of 1 samples is bad: python.jsonl:1: expected JSON, found ''text': 'a', 'label'' at byte 2. "
+      "Repair or remove them, or say `bad_samples: skip`");
+  EXPECT_EQ(refusal(texts("cut.jsonl", "{\"text\": \"a\",\n")),
+            "cut.jsonl: 1 of 1 samples is bad: cut.jsonl:1: expected JSON, found the end at byte 14. Repair or remove "
+            "them, or say `bad_samples: skip`");
   write_folder(folder_ / "e", {{"1.txt", "a"}, {"x/2.txt", "b"}});
   EXPECT_EQ(
       refusal(at(folder_ / "e")),

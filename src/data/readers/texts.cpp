@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 #include <span>
+#include <tuple>
 
 #include "core/digest.hpp"
 #include "core/untrusted.hpp"
@@ -181,9 +182,31 @@ class TextFiles {
     }
   }
 
+  /// What is wrong with text that is no JSON.
+  static std::string fault_of_json(std::string_view text) {
+    constexpr std::size_t kShown = 20;
+    try {
+      std::ignore = nlohmann::json::parse(text);
+    } catch (const nlohmann::json::parse_error& error) {
+      if (std::string_view(error.what()).find("surrogate") != std::string_view::npos) {
+        return fmt::format("expected JSON, found half of a UTF-16 pair before byte {}; write the character in UTF-8",
+                           error.byte);
+      }
+      const std::size_t at = std::min(error.byte == 0 ? 0 : error.byte - 1, text.size());
+      const auto rest = text.substr(at, kShown);
+      return fmt::format("expected JSON, found {} at byte {}", rest.empty() ? "the end" : fmt::format("'{}'", rest),
+                         at + 1);
+    }
+    return "expected JSON";
+  }
+
   [[nodiscard]] LabelledText of_line(const std::string& path, int number, std::string_view line) const {
     const auto json = nests_too_deep(line) ? nlohmann::json() : nlohmann::json::parse(line, nullptr, false);
     LabelledText made{fmt::format("{}:{}", path, number), "", "", ""};
+    if (json.is_discarded()) {
+      made.fault = fault_of_json(line);
+      return made;
+    }
     const auto take = [&](const std::string& entry, std::string& to, bool is_class) {
       const auto found = json.is_object() ? json.find(entry) : json.end();
       const bool is_there = json.is_object() && found != json.end();
