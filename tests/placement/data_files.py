@@ -46,4 +46,8 @@ def write_all(folder):
     write_images(folder)
     lines = [f"{'so ' * (i % 9)}line {i * i % 97},{('true', 'false')[i % 5 % 2]}" for i in range(150)]
     (folder / "texts.csv").write_text("\n".join(["text,label", *lines]) + "\n", encoding="utf-8")
-    (folder / "tokens.bin").write_bytes(struct.pack("<3000I", *((i * i + i // 7) % 60 for i in range(3000))))
+    # Validation sets of their own have the context and the tokenizer of the training set.
+    (folder / "more_texts.csv").write_text("\n".join(["text,label", *lines[3:20]]) + "\n", encoding="utf-8")
+    (folder / "more_text.txt").write_text("".join(f"so on in line {i * i % 97}: {i}.\n" for i in range(20)), encoding="utf-8")
+    for name, count in (("tokens", 3000), ("more_tokens", 300)):
+        (folder / f"{name}.bin").write_bytes(struct.pack(f"<{count}I", *((i * i + i // 7) % 60 for i in range(count))))

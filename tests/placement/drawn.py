@@ -170,7 +170,8 @@ def _texts(draw):
              "classes": draw.one((["true", "false"], ["false", "true"]))}
     layers = [{"embedding": {"vocabulary": 256, "width": 8, "inputs": "tokens"}},
               {"global_pool": {"inputs": ["previous", "length"]}}, {"linear": {"features": 2}}]
-    return {"model": {"layers": layers}, "data": {"train": {"texts": texts}, "validation": {"fraction": 0.1}},
+    validation = draw.one(({"fraction": 0.1}, {"texts": "more_texts.csv"}))
+    return {"model": {"layers": layers}, "data": {"train": {"texts": texts}, "validation": validation},
             "metrics": ["accuracy"]}
 
 
@@ -178,14 +179,16 @@ def _masked(draw):
     text = {"path": "text.txt", "context": draw.integer(8, 20), "masked": 0.2, "masked_span": draw.one((1, 3)),
             **draw.one(({}, {"mask_token": 5}))}
     return {"model": {"bert": {"layers": 1, "heads": 2, "width": 16}}, "metrics": [],
-            "data": {"train": {"text": text}, "validation": {"fraction": 0.02}},
+            "data": {"train": {"text": text}, "validation": draw.one(({"fraction": 0.02}, {"text": {"path": "more_text.txt",
+                     "masked": 0.2}}))},
             "loss": {"cross_entropy": {"ignored_index": -100}}}
 
 
 def _tokens(draw):
     tokens = {"path": "tokens.bin", "dtype": draw.one(("uint32", "int32")), "context": draw.integer(5, 17)}
     return {"model": {"gpt": {"layers": 1, "heads": 2, "width": 16, "vocabulary": 60}}, "metrics": ["perplexity"],
-            "data": {"train": {"tokens": tokens}, "validation": {"fraction": 0.1}}}
+            "data": {"train": {"tokens": tokens}, "validation": draw.one(({"fraction": 0.1}, {"tokens": {
+                     "path": "more_tokens.bin", "dtype": tokens["dtype"]}}))}}
 
 
 def _learning_rate(draw, evaluates):
