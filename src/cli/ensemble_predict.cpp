@@ -26,8 +26,7 @@ ensemble::Table combined(const EnsemblePredictArguments& arguments, ensemble::Me
   return ensemble::weighted(tables, weights);
 }
 
-int predict_together(EnsemblePredictArguments& arguments, ensemble::Members& members,
-                     const Communicator& communicator) {
+int predict_together(EnsemblePredictArguments& arguments, ensemble::Members& members, Communicator& communicator) {
   const train::LoadedModel& model = members.first();
   const bool values = members.meaning() == ensemble::Meaning::values;
   if (values && arguments.combine == "vote") {
@@ -57,7 +56,7 @@ int predict_together(EnsemblePredictArguments& arguments, ensemble::Members& mem
   if (has(Feature::Kind::columns)) {
     predict_table(model, arguments.options, predict);
   } else {
-    predict_images(model, arguments.options, predict);
+    predict_images(model, arguments.options, predict, communicator);
   }
   return 0;
 }

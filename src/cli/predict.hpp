@@ -64,7 +64,8 @@ void print_outputs(const train::LoadedModel& model, const PredictOptions& option
                    const std::vector<std::string>& label, const SamplePrediction& prediction);
 
 /// `model`: says what samples and predictions are like; `predict` predicts them.
-void predict_images(const train::LoadedModel& model, const PredictOptions& options, const PredictSet& predict);
+void predict_images(const train::LoadedModel& model, const PredictOptions& options, const PredictSet& predict,
+                    Communicator& communicator);
 /// Throws Error(usage) unless the model predicts images whose pixels are from 0 to 1.
 void require_pictures(const train::LoadedModel& model);
 /// Writes what is predicted of each sample as FOLDER/NAME.png, by the name of the sample's first file.

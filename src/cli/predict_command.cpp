@@ -99,7 +99,7 @@ int predict(PredictArguments& arguments, Communicator& communicator, const JobFi
     throw Error(ExitCode::usage, fmt::format("--prompt: this job trains on {}, not on text; give {} files instead",
                                              info.format, has(info, Feature::Kind::columns) ? "CSV" : "image"));
   } else if (has(info, Feature::Kind::image)) {
-    predict_images(model, arguments.options, together);
+    predict_images(model, arguments.options, together, communicator);
   } else if (texts || has(info, Feature::Kind::columns) || job.data.train.kind == SourceKind::own) {
     predict_table(model, arguments.options, together);
   } else {

@@ -3,8 +3,10 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdio>
 #include <filesystem>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -109,12 +111,20 @@ Shape prepared_shape(const input::PreparedData& data, const Feature& feature, co
   return data::Pipeline({of_image}, {.steps = data.prepare}, data.registries->augmentations).outputs()[0].spec.shape;
 }
 
-Tensor decode(const std::string& path, const Feature& feature, const input::PreparedData& data) {
-  const auto bytes = read_whole_file(path);
+std::string bytes_of(const std::string& path) {
+  auto bytes = read_whole_file(path);
   if (!bytes) throw Error(ExitCode::data, fmt::format("{}: cannot open; expected a JPEG or PNG file", path));
+  return std::move(*bytes);
+}
+
+/// Overwrites `turned`.
+Tensor decode(const std::string& path, const std::string& bytes, const Feature& feature,
+              const input::PreparedData& data, bool& turned) {
   Tensor image;
   try {
-    data::decode_image(std::as_bytes(std::span(*bytes)), feature.spec.shape.at(2), image);
+    const auto file = std::as_bytes(std::span(bytes));
+    data::decode_image(file, feature.spec.shape.at(2), image);
+    turned = data::image_header(file).turned;
   } catch (const Error& error) {
     throw Error(error.code(), fmt::format("{}: {}", path, error.what()));
   }
@@ -131,9 +141,14 @@ Tensor decode(const std::string& path, const Feature& feature, const input::Prep
 /// Decodes the files of a sample when it is read.
 class ImageFiles final : public DataSet {
  public:
-  ImageFiles(const std::vector<std::string>& files, const train::LoadedModel& model) : data_(model.prepared()) {
+  ImageFiles(const std::vector<std::string>& files, const train::LoadedModel& model, int ranks)
+      : data_(model.prepared()) {
     info_.features = model.inputs();
     files_ = sample_files(files, names_of(info_.features));
+    turned_ = std::vector<std::atomic<bool>>(files_.size() * info_.features.size());
+    for (const SampleFiles& sample : files_) {
+      for (const std::string& file : sample) hold_pipe(file, ranks);
+    }
   }
   [[nodiscard]] const DataSetInfo& info() const override { return info_; }
   [[nodiscard]] std::int64_t size() const override { return static_cast<std::int64_t>(files_.size()); }
@@ -143,14 +158,48 @@ class ImageFiles final : public DataSet {
     out.clear();
     for (std::size_t i = 0; i < info_.features.size(); ++i) {
       const Feature& feature = info_.features[i];
-      out.push_back({feature.name, decode(files_[static_cast<std::size_t>(id)][i], feature, data_)});
+      const std::string& path = files_[static_cast<std::size_t>(id)][i];
+      const auto held = held_.find(path);
+      bool turned = false;
+      out.push_back(
+          {feature.name, decode(path, held == held_.end() ? bytes_of(path) : held->second, feature, data_, turned)});
+      if (turned) turned_[static_cast<std::size_t>(id) * info_.features.size() + i] = true;
     }
+  }
+  /// What indexing warns of in a training set, of the files that any rank has read. Collective.
+  [[nodiscard]] std::string warning(Communicator& communicator) const {
+    const std::vector<std::uint8_t> own(turned_.begin(), turned_.end());
+    std::vector<std::uint8_t> all(own.size() * static_cast<std::size_t>(communicator.size()));
+    communicator.all_gather(std::as_bytes(std::span(own)), std::as_writable_bytes(std::span(all)),
+                            {"orientations of images"});
+    std::size_t turned = 0;
+    for (std::size_t i = 0; i < own.size(); ++i) {
+      bool is_turned = false;
+      for (std::size_t at = i; at < all.size(); at += own.size()) is_turned = is_turned || all[at] != 0;
+      turned += is_turned ? 1 : 0;
+    }
+    return data::orientation_warning(turned, own.size());
   }
 
  private:
+  /// It can be read once only, and several models may ask for it.
+  void hold_pipe(const std::string& path, int ranks) {
+    std::error_code no_such_file;
+    if (!std::filesystem::is_fifo(path, no_such_file) || held_.contains(path)) return;
+    if (ranks > 1) {
+      throw Error(ExitCode::usage,
+                  fmt::format("{}: expected a file, found a pipe, which only one of {} ranks can read; "
+                              "leave out --ranks",
+                              path, ranks));
+    }
+    held_[path] = bytes_of(path);
+  }
+
   const input::PreparedData& data_;
   DataSetInfo info_;
-  std::vector<SampleFiles> files_;  // by sample
+  std::vector<SampleFiles> files_;                 // by sample
+  std::map<std::string, std::string> held_;        // of pipes
+  mutable std::vector<std::atomic<bool>> turned_;  // by file; threads read samples
 };
 
 void require_images(const train::LoadedModel& model, const PredictOptions& options) {
@@ -167,37 +216,6 @@ void require_images(const train::LoadedModel& model, const PredictOptions& optio
                                              "to, --to FOLDER",
                                              to_string(model.prediction_shape())));
   }
-}
-
-/// Reads the beginning of a file, or all of it where a long preview comes first.
-bool is_turned(const std::string& path) {
-  constexpr std::uint64_t kHeadBytes = 64 << 10;
-  const data::File file(path, data::make_byte_counter());
-  for (const std::uint64_t most : {kHeadBytes, file.size()}) {
-    std::vector<std::byte> bytes(std::min(most, file.size()));
-    file.read(0, bytes);
-    try {
-      return data::image_header(bytes).turned;
-    } catch (const Error&) {
-      if (bytes.size() == file.size()) throw;
-    }
-  }
-  return false;
-}
-
-/// As indexing warns of a training set's. What cannot be read is named when it is decoded.
-std::string warning_of(const std::vector<SampleFiles>& samples) {
-  std::size_t images = 0, turned = 0;
-  for (const SampleFiles& files : samples) {
-    for (const std::string& file : files) {
-      ++images;
-      try {
-        if (is_turned(file)) ++turned;
-      } catch (const Error&) {
-      }
-    }
-  }
-  return data::orientation_warning(turned, images);
 }
 
 std::string class_name(const DataSetInfo& info, std::size_t index) {
@@ -256,13 +274,13 @@ void print_images_csv(const train::LoadedModel& model, const ImageFiles& samples
 
 }  // namespace
 
-void predict_images(const train::LoadedModel& model, const PredictOptions& options, const PredictSet& predict) {
+void predict_images(const train::LoadedModel& model, const PredictOptions& options, const PredictSet& predict,
+                    Communicator& communicator) {
   require_images(model, options);
-  const ImageFiles samples(options.files, model);
-  if (const auto warning = options.print ? warning_of(samples.files()) : ""; !warning.empty()) {
-    say("warning: {}\n", warning);
-  }
+  const ImageFiles samples(options.files, model, communicator.size());
   const auto predictions = predict(samples);
+  const std::string warning = samples.warning(communicator);
+  if (options.print && !warning.empty()) say("warning: {}\n", warning);
   if (!options.to.empty()) {
     if (options.print) write_pictures(model, options.to, samples.files(), predictions);
     return;

@@ -119,6 +119,22 @@ class Images(Predict):
             self.assertEqual(result.stderr.count("warning: 1 of 2 images has an Exif orientation, which is not applied: they "
                                                  "are read as they are stored, as torchvision reads them\n"), 1)
 
+    def test_a_pipe_is_read_once(self):
+        image = self.folder / "piped.png"
+        image.write_bytes(png(28, 28, 1))
+        command = f"{PROGRAM} predict run piped.png --log csv; {PROGRAM} predict run <(cat piped.png) piped.png --log csv"
+        found = subprocess.run(["bash", "-c", command], cwd=self.folder, capture_output=True, timeout=300, check=True,
+                               text=True).stdout.splitlines()
+        scores = [row.split(",", 1)[1] for row in found if "/" in row or "piped" in row]
+        self.assertEqual(scores, scores[:1] * 3)
+        os.mkfifo(self.folder / "fifo")
+        self.assertIn("fifo: expected a file, found a pipe, which only one of 2 ranks can read; leave out --ranks\n",
+                      self.run_program("predict", "run", "fifo", "--ranks", "2", code=64))
+        (self.folder / "rows.yaml").write_text("job: {model: {mlp: [2]}, data: {train: {table: {path: fifo, target: z}}}, "
+                                               "batch_size: 2, epochs: 1}\n")
+        self.assertIn("fifo: expected a file, found a pipe; write it to a file, and name that\n",
+                      self.run_program("check", "rows.yaml", code=65))
+
     def test_weights_without_a_job(self):
         (self.folder / "model.onnx").write_bytes(b"other")
         self.assertEqual(self.run_program("predict", "model.onnx", "photos/a.png", code=64),

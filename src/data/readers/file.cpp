@@ -61,7 +61,7 @@ File::File(std::string path, ByteCounter counter, std::string name)
     size_ = object_->size();
     return;
   }
-  descriptor_ = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC);
+  descriptor_ = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);  // a pipe may never get a writer
   if (descriptor_ < 0) {
     const int error = errno;
     throw Error(code_of_errno(error, ExitCode::data), fmt::format("{}: {}", path_, std::strerror(error)));
@@ -71,7 +71,9 @@ File::File(std::string path, ByteCounter counter, std::string name)
   if (!regular) {
     ::close(descriptor_);
     throw Error(ExitCode::data, fmt::format("{}: expected a file, found {}", path_,
-                                            S_ISDIR(status.st_mode) ? "a folder" : "something else"));
+                                            S_ISDIR(status.st_mode)    ? "a folder"
+                                            : S_ISFIFO(status.st_mode) ? "a pipe; write it to a file, and name that"
+                                                                       : "something else"));
   }
   size_ = static_cast<std::uint64_t>(status.st_size);
 }
