@@ -32,6 +32,7 @@ class JournalFile : public testing::Test {
                        .metrics = {{"loss", 2.5}},
                        .outcome = "interrupted",
                        .parameters_sha256 = "abc",
+                       .data = "of then",
                        .device_seconds = 1.5,
                        .finished = false});
     journal.promote({0, 40});
@@ -68,6 +69,21 @@ TEST_F(JournalFile, GivesTheStudyBack) {
       "0,unfinished,0.1,20,1.500,0,,abc,adam,,0.01,2.5\r\n"
       "1,unfinished,,0,0.500,1,\"code 1: a \"\"reason\"\"\nin two lines\",,\"{\"\"sgd\"\":{\"\"momentum\"\":0.5}}\","
       ",,\r\n");
+}
+
+TEST_F(JournalFile, SaysWhichTrialsHaveReadOtherData) {
+  fill();
+  const Journal journal(path_, sweep_);
+  const Study& study = journal.study();
+  const auto other = [&](const std::string& data, const Settings& settings) {
+    return study.trained_on_other(data, settings) != nullptr;
+  };
+  EXPECT_FALSE(other("of then", {}));
+  EXPECT_TRUE(other("of now", {{"learning_rate", "0.1"}, {"data.validation.fold", "\"2 of 3\""}}));
+  EXPECT_FALSE(other("", {})) << "not known yet";
+  // Trials that choose their sources may read anything.
+  EXPECT_FALSE(other("of now", {{"data.train.table.features", "[\"a\"]"}}));
+  EXPECT_FALSE(other("of now", {{"data", "{}"}}));
 }
 
 TEST_F(JournalFile, ACopySaysWhatItIsACopyOf) {

@@ -61,7 +61,7 @@ bool are_equal(const Strided<double>& feature, const Strided<double>& target) {
 }
 
 /// Written as nines alone, or the lowest of an integer type.
-bool is_mark(double value) {
+bool stands_for_missing(double value) {
   if (value == std::numeric_limits<std::int16_t>::min() || value == std::numeric_limits<std::int32_t>::min())
     return true;
   const std::string text = fmt::format("{}", std::abs(value));
@@ -69,30 +69,30 @@ bool is_mark(double value) {
   return nines >= 2 && nines + std::count(text.begin(), text.end(), '.') == std::ssize(text);
 }
 
-struct Range {
+struct Bounds {
   double low = std::numeric_limits<double>::infinity(), high = -low;
   std::size_t count = 0;
 };
 
 /// Of all numbers but one.
-Range range_without(const Strided<double>& column, double excluded) {
-  Range range;
+Bounds bounds_without(const Strided<double>& column, double excluded) {
+  Bounds bounds;
   for (std::size_t row = 0; row < column.size(); ++row) {
     const double value = column[row];
     if (std::isnan(value) || value == excluded) continue;
-    range.low = std::min(range.low, value);
-    range.high = std::max(range.high, value);
-    ++range.count;
+    bounds.low = std::min(bounds.low, value);
+    bounds.high = std::max(bounds.high, value);
+    ++bounds.count;
   }
-  return range;
+  return bounds;
 }
 
 /// "12 values are -999, ..."; empty: there is no mark.
 std::string mark_in(const Strided<double>& column) {
-  const Range all = range_without(column, std::numeric_limits<double>::quiet_NaN());
+  const Bounds all = bounds_without(column, std::numeric_limits<double>::quiet_NaN());
   for (const double mark : {all.low, all.high}) {
-    if (all.count == 0 || !is_mark(mark)) continue;
-    const Range others = range_without(column, mark);
+    if (all.count == 0 || !stands_for_missing(mark)) continue;
+    const Bounds others = bounds_without(column, mark);
     const double distance = mark < others.low ? others.low - mark : mark - others.high;
     if (all.count - others.count < 2 || others.low >= others.high || distance <= others.high - others.low) continue;
     return fmt::format(
@@ -122,7 +122,7 @@ void add_copies(const TableCells& table, const Strided<T>& target, const std::st
   }
 }
 
-std::size_t numbers_in(const TableCells& table) {
+std::size_t number_targets(const TableCells& table) {
   return static_cast<std::size_t>(
       std::count_if(table.classes.begin(), table.classes.end(), [](const auto& classes) { return classes.empty(); }));
 }
@@ -131,7 +131,7 @@ std::size_t numbers_in(const TableCells& table) {
 
 std::vector<std::string> copy_warnings(const TableCells& table) {
   std::vector<std::string> warnings;
-  const std::size_t of_numbers = numbers_in(table), of_classes = table.targets.size() - of_numbers;
+  const std::size_t of_numbers = number_targets(table), of_classes = table.targets.size() - of_numbers;
   std::size_t number = 0, label = 0;
   for (std::size_t t = 0; t < table.targets.size(); ++t) {
     if (!table.classes[t].empty()) {
@@ -155,7 +155,7 @@ std::vector<std::string> mark_warnings(const TableCells& table) {
     const Column& column = table.columns[c];
     if (column.categories.empty() && !column.dates) judge(column.name, {table.cells, table.columns.size(), c});
   }
-  const std::size_t of_numbers = numbers_in(table);
+  const std::size_t of_numbers = number_targets(table);
   std::size_t number = 0;
   for (std::size_t t = 0; t < table.targets.size(); ++t) {
     if (table.classes[t].empty()) judge(table.targets[t], {table.numbers, of_numbers, number++});
