@@ -106,6 +106,7 @@ class Hosts(unittest.TestCase):
         with EmulatedHosts(2, ipv6=True) as hosts:
             launch = self.launch(hosts, "--hosts", hosts.slots(1), "telemetry.prometheus.address='::'")
             launch.wait_for_step(2)
+            self.assertEqual([address for address, _ in launch.listens_at()], [hosts.address(0)])
             path = launch.directory / "metrics/targets.json"
             wait_until(path.exists, "the targets")
             targets = json.loads(path.read_text(encoding="utf-8"))

@@ -115,11 +115,13 @@ class Launch:
         process = self.process.pid
         sockets = {os.readlink(file) for file in pathlib.Path(f"/proc/{process}/fd").iterdir()}
         found = []
-        for line in pathlib.Path(f"/proc/{process}/net/tcp").read_text(encoding="utf-8").splitlines()[1:]:
-            words = line.split()
-            if words[3] == "0A" and f"socket:[{words[9]}]" in sockets:
-                address, port = words[1].split(":")
-                found.append((socket.inet_ntoa(bytes.fromhex(address)[::-1]), int(port, 16)))
+        for family, name in ((socket.AF_INET, "tcp"), (socket.AF_INET6, "tcp6")):
+            for line in pathlib.Path(f"/proc/{process}/net/{name}").read_text(encoding="utf-8").splitlines()[1:]:
+                words = line.split()
+                if words[3] == "0A" and f"socket:[{words[9]}]" in sockets:
+                    address, port = words[1].split(":")
+                    parts = [bytes.fromhex(address[at:at + 8])[::-1] for at in range(0, len(address), 8)]  # in this host's order
+                    found.append((socket.inet_ntop(family, b"".join(parts)), int(port, 16)))
         return found
 
     def mpirun(self):
