@@ -19,7 +19,7 @@ namespace {
 constexpr std::chrono::seconds kPatience{10};
 constexpr long kExists = 409;  // NOLINT: libcurl's type
 
-std::string variable(const char* name) {
+std::string environment(const char* name) {
   const char* value = std::getenv(name);
   return value == nullptr ? "" : value;
 }
@@ -28,14 +28,14 @@ std::map<std::string, std::string> known_here(const std::string& message) {
   std::map<std::string, std::string> known = {{"MESSAGE", message},
                                               {"TIME", telemetry::utc_text(telemetry::unix_time())}};
   for (const char* name : {"LOCKSTEP_NODE", "LOCKSTEP_POD", "LOCKSTEP_POD_UID", "LOCKSTEP_JOB", "LOCKSTEP_JOB_UID"}) {
-    known[name] = variable(name);
+    known[name] = environment(name);
   }
   known["NODE_HASH"] = sha256(known["LOCKSTEP_NODE"]).substr(0, 8);
   return known;
 }
 
 std::string api_server() {
-  const std::string host = variable("KUBERNETES_SERVICE_HOST"), port = variable("KUBERNETES_SERVICE_PORT");
+  const std::string host = environment("KUBERNETES_SERVICE_HOST"), port = environment("KUBERNETES_SERVICE_PORT");
   return host.find(':') == std::string::npos ? fmt::format("https://{}:{}", host, port)
                                              : fmt::format("https://[{}]:{}", host, port);
 }
@@ -88,7 +88,7 @@ void report_unfit_node(const std::string& file, const std::string& account, cons
     say("warning: cannot tell Kubernetes that node {} is unfit, so this pod's replacement may be scheduled there "
         "again: "
         "{}\n",
-        variable("LOCKSTEP_NODE"), problem);
+        environment("LOCKSTEP_NODE"), problem);
   }
 }
 
