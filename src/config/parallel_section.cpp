@@ -114,9 +114,8 @@ Is<ParallelOptions> parallel_section() {
           "sharding", &Options::sharding, choice<Sharding>(),
           "what the ranks of a model, or of a part of it, divide among them instead of each keeping all of it, which "
           "changes no bit. none: nothing. optimizer: the optimizer's states and updates; on CPUs parameters "
-          "are in memory once for each host. gradients: these, too, which on CPUs are added micro-batch by "
-          "micro-batch; on GPUs "
-          "the same as optimizer. parameters: these, too, between hosts, or on GPUs between ranks, which get those of "
+          "are in memory once for each host. gradients: these, too, which are added micro-batch by "
+          "micro-batch. parameters: these, too, between hosts, or on GPUs between ranks, which get those of "
           "others while layers read them; and no worker keeps packed copies");
 }
 

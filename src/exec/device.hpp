@@ -160,9 +160,4 @@ class Device {
   device::DeviceInfo info_;
 };
 
-/// Whether gradients are added micro-batch by micro-batch, in memory that ranks share.
-[[nodiscard]] inline bool streams_gradients(const Device& device, Sharding sharding) {
-  return divides_gradients(sharding) && device.uses_host_memory();
-}
-
 }  // namespace lockstep::exec

@@ -135,7 +135,9 @@ void Executor::begin_gathers(const Step& step, const comm::GradientBuckets* buck
                                       : waves_of_whole(gathered_uses_.size(), step.waves,
                                                        static_cast<int>(step.micro_batches.size()), pool_.size());
   std::vector<int> before;
-  if (buckets != nullptr) before = gathers_before_buckets(program_, gathered_uses_, *buckets, waves);
+  if (buckets != nullptr) {
+    before = gathers_before_exchanges(program_, gathered_uses_, *buckets, waves, model_->gathers->slots());
+  }
   model_->gathers->begin({&gathered_uses_, std::move(waves), pool_.size(), &pool_.failed()}, std::move(before));
 }
 
@@ -146,7 +148,8 @@ std::vector<GatherWave> Executor::waves_of_part(const PartSchedule& schedule) co
   const auto forwards = static_cast<std::size_t>(of_backward - gathered_uses_.begin());
   std::vector<GatherWave> waves;
   for (const auto& [forward, readers] : schedule.waves) {
-    waves.push_back(forward ? GatherWave{0, forwards, readers} : GatherWave{forwards, gathered_uses_.size(), readers});
+    waves.push_back(forward ? GatherWave{0, forwards, readers, false}
+                            : GatherWave{forwards, gathered_uses_.size(), readers, true});
   }
   return waves;
 }
@@ -195,7 +198,9 @@ void Executor::run_tasks(const Step& step, StepCalls calls, const Done& done) {
     const Worker::Done call_back = std::ref(with_seat);  // small enough for a step to allocate nothing
     if (part_ != nullptr) return seat.worker->run(own, step.of_part->tasks[number], call_back);
     if (calls.skips_compute != nullptr && *calls.skips_compute && model_->gathers == nullptr) return;
-    const Task task{step.micro_batches[number], Pass::whole, list / pool_.size()};
+    const int all = static_cast<int>(step.micro_batches.size());
+    const int wave = model_->gathers == nullptr ? 0 : comm::wave_at(list, all, pool_.size(), step.waves);
+    const Task task{step.micro_batches[number], Pass::whole, wave};
     seat.worker->run(own, {&task, 1}, call_back);
   });
 }

@@ -62,6 +62,7 @@ struct PartSchedule {
   MessageNumbers numbers;
   std::vector<Wave> waves;
   std::vector<int> backwards;  ///< the micro-batches in the order in which the part's ranks begin their backward
+  std::vector<int> waves_of_gradients;  ///< by micro-batch: the number of its backward's wave among those of backwards
 };
 
 /// A rank's share of a training step, or of an evaluation.
@@ -71,7 +72,7 @@ struct Step {
   std::span<const int> micro_batches;     ///< computed in this order
   float loss_scale = 1;                   ///< a power of two; the loss's gradients are multiplied by it
   const PartSchedule* of_part = nullptr;  ///< null: this rank has the whole model
-  int waves = 0;                          ///< of a whole model: waves_of() all ranks, if they divide parameters on GPUs
+  int waves = 0;                          ///< of a whole model: those of all ranks, if they divide parameters on GPUs
 };
 
 /// The per-sample results of one evaluated micro-batch.

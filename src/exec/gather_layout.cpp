@@ -4,6 +4,7 @@
 #include <numeric>
 #include <utility>
 
+#include "comm/reduce/micro_batch_assignment.hpp"
 #include "core/round_up.hpp"
 #include "graph/precision.hpp"
 #include "lockstep/error.hpp"
@@ -106,34 +107,74 @@ std::size_t GatherLayout::bytes(const Program& program) const {
   return std::accumulate(each.begin(), each.end(), std::size_t{0});
 }
 
-int waves_of(std::span<const int> micro_batches_of_ranks, std::span<const int> workers_of_ranks) {
-  int most = 0;
-  for (std::size_t r = 0; r < micro_batches_of_ranks.size(); ++r) {
-    most = std::max(most, divide_up(micro_batches_of_ranks[r], workers_of_ranks[r]));
-  }
-  return most;
-}
-
 std::vector<GatherWave> waves_of_whole(std::size_t uses, int waves, int micro_batches, int workers) {
-  std::vector<GatherWave> list;
-  for (int wave = 0; wave < waves; ++wave)
-    list.push_back({0, uses, std::clamp(micro_batches - wave * workers, 0, workers)});
+  std::vector<GatherWave> list(static_cast<std::size_t>(waves), GatherWave{0, uses, 0});
+  for (int i = 0; i < micro_batches; ++i)
+    ++list[static_cast<std::size_t>(comm::wave_at(i, micro_batches, workers, waves))].readers;
   return list;
 }
 
-std::vector<int> gathers_before_buckets(const Program& program, const std::vector<UnitUse>& uses,
-                                        const comm::GradientBuckets& buckets, std::span<const GatherWave> waves) {
-  const GatherWave last = waves.empty() ? GatherWave{} : waves.back();
-  std::size_t earlier = 0;
-  for (const GatherWave& wave : waves.first(std::max<std::size_t>(waves.size(), 1) - 1))
-    earlier += wave.end - wave.first;
+namespace {
+
+/// All gathers of a step.
+class Gathers {
+ public:
+  Gathers(const std::vector<UnitUse>& uses, std::span<const GatherWave> waves, std::size_t slots) : uses_(uses) {
+    std::vector<int> last(slots, -1);  // by slot
+    for (std::size_t wave = 0; wave < waves.size(); ++wave) {
+      first_of_wave_.push_back(std::ssize(all_));
+      for (std::size_t use = waves[wave].first; use < waves[wave].end; ++use) {
+        const int before = std::exchange(last[use % slots], static_cast<int>(all_.size()));
+        all_.push_back({wave, use, before});
+      }
+    }
+  }
+
+  /// How many precede the exchange of what the wave has made up to this instruction.
+  [[nodiscard]] int before(std::size_t wave, std::size_t instruction) const {
+    auto needed = static_cast<std::size_t>(first_of_wave_[wave]);
+    while (needed < all_.size() && all_[needed].wave == wave && uses_[all_[needed].use].first <= instruction) ++needed;
+    std::size_t end = needed;
+    while (end < std::min(all_.size(), needed + GatherLayout::kAhead) && may_precede(end, wave, instruction)) ++end;
+    return static_cast<int>(end);
+  }
+
+ private:
+  struct Gather {
+    std::size_t wave, use;
+    int before;  ///< the one that its slot has had before; -1: none
+  };
+
+  // Otherwise ranks would come to a standstill: a worker may wait for the exchange before it goes on, and only then
+  // releases what is in the slot.
+  [[nodiscard]] bool may_precede(std::size_t gather, std::size_t wave, std::size_t instruction) const {
+    const int number = all_[gather].before;
+    if (number < 0) return true;
+    const Gather& before = all_[static_cast<std::size_t>(number)];
+    return before.wave < wave || (before.wave == wave && uses_[before.use].last <= instruction);
+  }
+
+  const std::vector<UnitUse>& uses_;
+  std::vector<std::ptrdiff_t> first_of_wave_;
+  std::vector<Gather> all_;
+};
+
+}  // namespace
+
+std::vector<int> gathers_before_exchanges(const Program& program, const std::vector<UnitUse>& uses,
+                                          const comm::GradientBuckets& buckets, std::span<const GatherWave> waves,
+                                          std::size_t slots) {
+  const Gathers gathers(uses, waves, slots);
+  std::size_t last = 0;  // wave with a backward
+  for (std::size_t wave = 0; wave < waves.size(); ++wave) last = waves[wave].has_backward ? wave : last;
   std::vector<int> before;
-  std::size_t begun = 0, instruction = 0;
-  for (const comm::GradientBuckets::Bucket& bucket : buckets.buckets) {
-    while (program.instructions[instruction].slots_done < bucket.last_slot) ++instruction;
-    while (begun < uses.size() && uses[begun].first <= instruction) ++begun;
-    const std::size_t end = std::clamp(begun + GatherLayout::kAhead, last.first, last.end);
-    before.push_back(static_cast<int>(earlier + end - last.first));
+  for (std::size_t wave = 0; wave < waves.size(); ++wave) {
+    if (!waves[wave].has_backward) continue;
+    std::size_t instruction = 0;
+    for (const comm::GradientBuckets::Bucket& bucket : buckets.buckets) {
+      while (program.instructions[instruction].slots_done < bucket.last_slot) ++instruction;
+      if (bucket.scattered || wave == last) before.push_back(gathers.before(wave, instruction));
+    }
   }
   return before;
 }

@@ -74,25 +74,26 @@ class GatherLayout {
   std::size_t max_area_bytes_ = 0;
 };
 
-/// The gathers of a step, or of an evaluation, come in waves. In a wave each worker of a rank computes at most one
-/// micro-batch, and a rank's workers share what is gathered for it. All ranks make the same waves; one that has no
-/// micro-batch for a wave takes part in its gathers without computing. Of a whole model, a wave is forward and backward
-/// of a micro-batch; of a part, it is one of both, since other micro-batches are computed between them
-/// (balance/gather_waves.hpp).
+/// The gathers of a step, or of an evaluation, come in waves (comm/reduce/micro_batch_assignment.hpp). In a wave each
+/// worker of a rank computes at most one micro-batch, and a rank's workers share what is gathered for it. All ranks
+/// make the same waves; one that has no micro-batch for a wave takes part in its gathers without computing. Of a whole
+/// model, a wave is forward and backward of a micro-batch; of a part, it is one of both, since other micro-batches are
+/// computed between them (balance/gather_waves.hpp).
 struct GatherWave {
   std::size_t first = 0, end = 0;  ///< of the program's uses
   int readers = 0;                 ///< workers of this rank that compute in it
+  bool has_backward = true;        ///< in training
 };
 
-/// For whole models: how many waves the rank makes that needs most.
-[[nodiscard]] int waves_of(std::span<const int> micro_batches_of_ranks, std::span<const int> workers_of_ranks);
-/// So many waves of a rank with `micro_batches` and `workers`.
+/// For whole models: so many waves of a rank with `micro_batches` and `workers`.
 [[nodiscard]] std::vector<GatherWave> waves_of_whole(std::size_t uses, int waves, int micro_batches, int workers);
 
-/// By bucket: how many of all gathers of a step precede its exchange, on every rank: all that the last wave needs up to
-/// there, and those ahead. The last wave is one with a backward.
-[[nodiscard]] std::vector<int> gathers_before_buckets(const Program& program, const std::vector<UnitUse>& uses,
-                                                      const comm::GradientBuckets& buckets,
-                                                      std::span<const GatherWave> waves);
+/// What is exchanged in a step among the gathers: scattered buckets in each wave with a backward, all others in the
+/// last one (comm::GpuAllReduce). By exchange: how many of all gathers of the step precede it, on every rank: all that
+/// its wave needs up to there, and those ahead, in the next wave, too, whose slots are free by then. `slots`: how many
+/// there are.
+[[nodiscard]] std::vector<int> gathers_before_exchanges(const Program& program, const std::vector<UnitUse>& uses,
+                                                        const comm::GradientBuckets& buckets,
+                                                        std::span<const GatherWave> waves, std::size_t slots);
 
 }  // namespace lockstep::exec

@@ -41,6 +41,7 @@ class GpuGathers final : public ParameterGathers, public comm::GpuTurns {
   }
 
   [[nodiscard]] std::vector<UnitUse> prepare(const Program& program, int workers) override;
+  [[nodiscard]] std::size_t slots() const override { return slots_.size(); }
   void begin(Round round, std::vector<int> before) override;
   void end() override;
   [[nodiscard]] std::shared_ptr<const ModelView> trial(const ModelView& model) const override;

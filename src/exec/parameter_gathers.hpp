@@ -29,7 +29,9 @@ class ParameterGathers {
     int workers = 1;                          ///< of this rank
     const std::atomic<bool>* stop = nullptr;  ///< becomes true if a worker of this rank has failed
   };
-  /// `before`: gathers_before_buckets(); empty: no gradients are reduced meanwhile, and end() follows.
+  /// Slots of each GPU's memory, for all programs that have been prepared.
+  [[nodiscard]] virtual std::size_t slots() const = 0;
+  /// `before`: gathers_before_exchanges(); empty: no gradients are reduced meanwhile, and end() follows.
   virtual void begin(Round round, std::vector<int> before) = 0;
   /// Collective: returns when all gathers of the round are done.
   virtual void end() = 0;

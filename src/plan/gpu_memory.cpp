@@ -10,6 +10,7 @@
 #include "exec/gather_layout.hpp"
 #include "exec/gpu_gathers.hpp"
 #include "exec/gpu_micro_batch_io.hpp"
+#include "exec/micro_batch_gradients.hpp"
 #include "exec/micro_batch_runner.hpp"
 #include "graph/precision.hpp"
 #include "optim/gpu_update_memory.hpp"
@@ -69,12 +70,35 @@ class GpuCounter {
     if (!is_new) return known->second;
     RankMemory& memory = known->second;
     const int held = workers * (part_.part ? placed_.in_flight + 1 : 1);
-    memory.gradients += signed_bytes(comm::GpuAllReduce::bytes(*part_.layout.buckets, micro_batches, ranks_, workers));
+    const comm::ReducerOptions options{
+        .streamed = placed_.streams_gradients,
+        .workers = workers,
+        .open_elements = exec::max_open_elements(part_.program(), *part_.layout.buckets)};
+    memory.gradients += signed_bytes(comm::GpuAllReduce::bytes(
+        {*part_.layout.buckets, part_.dealt->assignment, *part_.hosts, largest_like(micro_batches, workers), options}));
     memory.activations = held * signed_bytes(arenas_);
     memory.data = held * signed_bytes(inputs_);
     memory.messages = part_.part ? held * signed_bytes(messages_) : 0;
     memory.process = setup_.process;
     return memory;
+  }
+
+  /// Of the ranks with so many micro-batches and workers, the number in the part of the one with the largest slices.
+  [[nodiscard]] int largest_like(int micro_batches, int workers) const {
+    int largest = -1;
+    const auto floats = [&](int number) {
+      const comm::SliceLoad& slices = (*part_.layout.slices)[static_cast<std::size_t>(number)];
+      return slices.scattered.own_floats + slices.scattered.led_floats;
+    };
+    for (const int rank : part_.ranks) {
+      const int own = number(rank);
+      if (static_cast<int>(placed_.micro_batches_of(rank).size()) != micro_batches ||
+          placed_.workers[static_cast<std::size_t>(rank)] != workers) {
+        continue;
+      }
+      if (largest < 0 || floats(own) > floats(largest)) largest = own;
+    }
+    return largest;
   }
 
   /// What does not depend on micro-batches.

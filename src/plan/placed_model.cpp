@@ -112,6 +112,7 @@ void Placer::deal(Cut& cut, bool interleaved) const {
     const std::vector<int> hosts = topology_of(ranks_.host_of, part.ranks).host_of;
     DealtMicroBatches& dealt = all.emplace_back(DealtMicroBatches{comm::place_micro_batches(counts, {}, hosts), {}});
     if (interleaved) dealt.assignment = comm::interleave_micro_batches(dealt.assignment, hosts);
+    if (setup_.on_gpus) dealt.assignment.waves = comm::even_waves(dealt.assignment, of_part(cut.workers, part.ranks));
     dealt.sums = comm::sum_loads(micro_batches, dealt.assignment, *part.hosts);
     auto& rank_of = rank_of_micro_batch.emplace_back(static_cast<std::size_t>(micro_batches));
     for (std::size_t n = 0; n < part.ranks.size(); ++n) {
@@ -193,7 +194,7 @@ PlacedModel Placer::place(const Choice& choice) {
   placed.choice = choice;
   placed.host_of = ranks_.host_of;
   placed.micro_batches = static_cast<int>(setup_.job.micro_batches);
-  placed.streams_gradients = divides_gradients(choice.sharding()) && !setup_.on_gpus;
+  placed.streams_gradients = divides_gradients(choice.sharding());
   placed.parts = cut.parts;
   placed.part_of_rank = cut.part_of_rank;
   placed.number_in_part = cut.number_in_part;

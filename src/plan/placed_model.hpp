@@ -39,7 +39,7 @@ struct ModelSetup {
   const JobFile& job;
   std::vector<exec::KernelNeeds> training;   ///< by node of the graph
   std::vector<exec::KernelNeeds> inference;  ///< for evaluations; empty: the run has none
-  bool on_gpus = false;                      ///< gradients are not added micro-batch by micro-batch there
+  bool on_gpus = false;                      ///< each rank has one
 };
 
 /// The ranks that a model is placed on.

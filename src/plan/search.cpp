@@ -141,10 +141,10 @@ void sort_best(const SearchSetup& setup, std::vector<Candidate>& all, KnownPipel
 }
 
 // Sharding that only parts on several ranks can have.
-std::vector<Sharding> shardings(const ModelSetup& model, bool may_divide) {
+std::vector<Sharding> shardings(bool may_divide) {
   std::vector<Sharding> list = {Sharding::none};
   if (may_divide) list.push_back(Sharding::optimizer);
-  if (may_divide && !model.on_gpus) list.push_back(Sharding::gradients);
+  if (may_divide) list.push_back(Sharding::gradients);
   if (may_divide) list.push_back(Sharding::parameters);
   return list;
 }
@@ -177,7 +177,7 @@ void for_each_placement(const ModelSetup& model, const RankSetup& ranks, bool ma
       if (placed.parts.size() <= most) return;  // there are no more layers to cut
       most = placed.parts.size();
       for (const Recompute how : recompute) {
-        for (const Sharding what : shardings(model, may_divide && divides(placed))) {
+        for (const Sharding what : shardings(may_divide && divides(placed))) {
           choice.recompute = how;
           choice.parallel.sharding = what;
           use(placer.place(choice));

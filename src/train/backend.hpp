@@ -28,10 +28,8 @@ struct RunMemory {
   const exec::Executor& executor;
   const optim::Updater& updater;
   const optim::Model& model;
-  const comm::GradientBuckets& buckets;
-  int ranks = 1;           ///< ranks that have this rank's part of the model
-  int micro_batches = 0;   ///< micro-batches of this rank
-  bool evaluates = false;  ///< whether it also evaluates during training
+  comm::ReducerShare reduced;  ///< among the ranks that have this rank's part of the model
+  bool evaluates = false;      ///< whether it also evaluates during training
 };
 
 /// The data of a run that a device prepares itself.

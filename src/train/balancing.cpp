@@ -78,7 +78,7 @@ std::vector<comm::MicroBatchAssignment> Balancing::assign_micro_batches() const 
   for (std::size_t part = 0; part < assignments_.size(); ++part) {
     const auto hosts = hosts_of_part(part);
     placed.push_back(comm::place_micro_batches(parts_.of_part(part, counts_), assignments_[part], hosts));
-    if (streams_gradients(run_.device, run_.job.parallel.sharding))
+    if (divides_gradients(run_.job.parallel.sharding))
       placed.back() = comm::interleave_micro_batches(placed.back(), hosts);
   }
   return placed;
@@ -125,7 +125,7 @@ void Balancing::find_limits(const comm::GradientBuckets& buckets, RankFacts& min
     mine.max_micro_batches = *max_micro_batches_;
     return;
   }
-  const bool streams = streams_gradients(run_.device, run_.job.parallel.sharding);
+  const bool streams = divides_gradients(run_.job.parallel.sharding);
   std::int64_t elements = 0;
   for (const auto& bucket : buckets.buckets) elements += streams && bucket.scattered ? 0 : bucket.elements;
   const std::int64_t gradient_bytes = elements * static_cast<std::int64_t>(sizeof(float));

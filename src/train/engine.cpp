@@ -61,15 +61,7 @@ void Engine::make_model() {
                                   run.steps_per_epoch,
                                   &group,
                                   run.context.timeout()};
-  // A wait of the reducer may be for a rank that waits for another part: that rank gives up first, and knows the cause.
-  const auto timeout = run.context.timeout() * (run.parts.is_cut() ? 3 : 2) / 2;
-  const comm::ReducerOptions options{.exact = job.exact != Exactness::never,
-                                     .timeout = timeout,
-                                     .watch = run.parts.pulse(),
-                                     .scalars_per_micro_batch = exec::scalars_per_micro_batch(run.graph),
-                                     .streamed = streams_gradients(run.context.device, job.parallel.sharding),
-                                     .workers = pool.size(),
-                                     .open_elements = exec::max_open_elements(executor->program(), buckets)};
+  const comm::ReducerOptions options = reducer_options();
   auto step = run.backend->make_step(run.context, group, setup, buckets, options, pool);
   reducer = std::move(step.reducer);
   updater = std::move(step.updater);
@@ -80,14 +72,22 @@ void Engine::make_model() {
   model = updater->make_model(job.seed);
 }
 
+comm::ReducerOptions Engine::reducer_options() const {
+  // A wait of the reducer may be for a rank that waits for another part: that rank gives up first, and knows the cause.
+  const auto timeout = run.context.timeout() * (run.parts.is_cut() ? 3 : 2) / 2;
+  return {.exact = run.job.exact != Exactness::never,
+          .timeout = timeout,
+          .watch = run.parts.pulse(),
+          .scalars_per_micro_batch = exec::scalars_per_micro_batch(run.graph),
+          .streamed = divides_gradients(run.job.parallel.sharding),
+          .workers = pool.size(),
+          .open_elements = exec::max_open_elements(executor->program(), buckets),
+          .stop = &pool.failed()};
+}
+
 void Engine::begin_step(std::uint64_t step, const std::vector<comm::MicroBatchAssignment>& assignments,
-                        const std::vector<int>& order_of_gradients) {
-  const comm::MicroBatchAssignment& own = assignments[static_cast<std::size_t>(run.parts.own())];
-  if (order_of_gradients.empty()) {
-    reducer->begin_step(step, own);
-  } else {
-    reducer->begin_step(step, {own.micro_batches_of_rank, order_of_gradients});
-  }
+                        const comm::MicroBatchAssignment& own) {
+  reducer->begin_step(step, own);
   if (!scalars) return;
   const auto loss = static_cast<std::size_t>(run.parts.of_loss());
   comm::MicroBatchAssignment losses;  // which ranks have losses, among all ranks
@@ -107,14 +107,14 @@ comm::Scalars Engine::finish(const std::function<comm::OwnScalars()>& own) {
   return scalars->finish([&] { return mine; });
 }
 
-void Engine::place_model(int micro_batches, bool evaluates) {
+void Engine::place_model(const comm::MicroBatchAssignment& own, bool evaluates) {
+  const comm::ReducerOptions options = reducer_options();
+  const comm::Hosts hosts(run.parts.group().topology());
   placed_data = run.backend->place_data(run.context, run.data, run.parts.graph(),
                                         {.executor = *executor,
                                          .updater = *updater,
                                          .model = model,
-                                         .buckets = buckets,
-                                         .ranks = run.parts.group().size(),
-                                         .micro_batches = micro_batches,
+                                         .reduced = {buckets, own, hosts, run.parts.group().rank(), options},
                                          .evaluates = evaluates});
   executor->fill_inputs(placed_data.train);
   updater->begin(model);
@@ -143,10 +143,8 @@ void Engine::make_loader(std::int64_t first_step) {
 double Engine::bytes_of_step(const comm::MicroBatchAssignment& assignment) const {
   const comm::Hosts hosts(run.parts.group().topology());
   const int rank = run.parts.group().rank();
-  const comm::PlannedBytes bytes =
-      comm::bytes_of(comm::reduce_plan(assignment, hosts, buckets, rank,
-                                       streams_gradients(run.context.device, run.job.parallel.sharding)),
-                     hosts);
+  const comm::PlannedBytes bytes = comm::bytes_of(
+      comm::reduce_plan(assignment, hosts, buckets, rank, divides_gradients(run.job.parallel.sharding)), hosts);
   const std::size_t micro_batches = assignment.micro_batches_of_rank[static_cast<std::size_t>(rank)].size();
   std::size_t to_parts = run.parts.is_cut() ? micro_batches * run.parts.of_model().links.bytes_sent() : 0;
   if (const auto* parts = updater->other_parts()) to_parts += parts->bytes_of_exchange();

@@ -27,18 +27,20 @@ struct Engine {
   Engine(const Run& of_run, int workers);
   /// Makes the reducer, the updater, and the model with its initial values.
   void make_model();
-  /// Moves the model, and the data if they fit, to the device. `micro_batches`: of this rank.
-  void place_model(int micro_batches, bool evaluates);
+  /// Moves the model, and the data if they fit, to the device. `own`: of the first step, for this rank's part.
+  void place_model(const comm::MicroBatchAssignment& own, bool evaluates);
   /// Makes the loader of the training data, from this step on. Nothing is read before the loader is assigned
   /// micro-batches.
   void make_loader(std::int64_t first_step);
 
   /// For this rank's part of the model: begin_step() starts the reduction of a step's gradients; finish() completes it
-  /// and gathers the `own` scalars of all ranks (comm::GradientReducer).
+  /// and gathers the `own` scalars of all ranks (comm::GradientReducer). `assignments`: by part; `own`: that of this
+  /// rank's part, with the order in which gradients come.
   void begin_step(std::uint64_t step, const std::vector<comm::MicroBatchAssignment>& assignments,
-                  const std::vector<int>& order_of_gradients);
+                  const comm::MicroBatchAssignment& own);
   [[nodiscard]] comm::Scalars finish(const std::function<comm::OwnScalars()>& own);
 
+  [[nodiscard]] comm::ReducerOptions reducer_options() const;
   /// The options with which another executor computes the same bits.
   [[nodiscard]] exec::ExecutorOptions how_to_execute(const std::vector<std::string>& algorithms) const;
   /// Bytes that this rank sends in a step, as planned: of gradients and parameters, and to other parts of the model.

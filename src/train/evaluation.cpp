@@ -10,7 +10,6 @@
 #include "comm/transport/point_to_point.hpp"
 #include "comm/transport/recorded.hpp"
 #include "core/round_up.hpp"
-#include "exec/gather_layout.hpp"
 #include "exec/worker_pool.hpp"
 #include "graph/model_graph.hpp"
 #include "lockstep/error.hpp"
@@ -252,7 +251,7 @@ void Evaluation::compute(std::vector<float>& rows, comm::WorkProgress& progress)
   const exec::Step step{.number = runs_,
                         .micro_batches = mine(),
                         .of_part = is_cut() ? &schedule_ : nullptr,
-                        .waves = options_.workers.empty() ? 0 : exec::waves_of(counts(), options_.workers)};
+                        .waves = options_.workers.empty() ? 0 : comm::count_waves(counts(), options_.workers)};
   executor_->evaluate(step, loader_, take, &progress.stopped());
 }
 

@@ -23,15 +23,6 @@ std::unique_ptr<const optim::UpdateKernels> make_update_kernels(const device::Cu
   return std::unique_ptr<const optim::UpdateKernels>(make());
 }
 
-/// For how many micro-batches the GPU can hold partial sums, if `own` micro-batches are already accounted for and
-/// `left` bytes are unused. At least `own`.
-int max_gpu_micro_batches(const comm::GradientBuckets& buckets, int own, int ranks, int workers, std::size_t left) {
-  const std::size_t room = comm::GpuAllReduce::bytes(buckets, own, ranks, workers) + left;
-  int max = own;
-  while (max < buckets.micro_batches && comm::GpuAllReduce::bytes(buckets, max + 1, ranks, workers) <= room) ++max;
-  return max;
-}
-
 }  // namespace
 
 ReduceAndUpdate GpuBackend::make_step(const RunContext& run, Communicator& ranks, const optim::UpdaterSetup& setup,
@@ -47,8 +38,7 @@ ReduceAndUpdate GpuBackend::make_step(const RunContext& run, Communicator& ranks
 std::vector<exec::MemoryNeed> GpuBackend::needs(const Graph& graph, const RunMemory& memory) const {
   const exec::ProgramSetup program = memory.executor.setup();
   auto needs = memory.updater.memory_needs(memory.model);
-  needs.push_back({"all-reduce of gradients",
-                   comm::GpuAllReduce::bytes(memory.buckets, memory.micro_batches, memory.ranks, program.workers)});
+  needs.push_back({"all-reduce of gradients", comm::GpuAllReduce::bytes(memory.reduced)});
   const auto of_workers = device_.needs_of_workers(program);
   needs.insert(needs.end(), of_workers.begin(), of_workers.end());
   needs.push_back({"libraries and graphs", exec::bytes_of_libraries(device_.gpu().free_memory())});
@@ -72,8 +62,7 @@ PlacedData GpuBackend::place_data(const RunContext& run, const input::PreparedDa
   return {.train = kept.train,
           .validation = kept.validation,
           .report = kept.summary,
-          .max_micro_batches =
-              max_gpu_micro_batches(memory.buckets, memory.micro_batches, memory.ranks, program.workers, kept.left)};
+          .max_micro_batches = comm::GpuAllReduce::max_micro_batches(memory.reduced, kept.left)};
 }
 
 void GpuBackend::emit_devices(const RunContext& run) const {

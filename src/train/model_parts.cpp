@@ -146,6 +146,17 @@ exec::PartSchedule ModelParts::schedule(std::span<const comm::MicroBatchAssignme
     schedule.tasks[static_cast<std::size_t>(worker - first_worker[rank])].push_back(
         {micro_batch, forward ? exec::Pass::forward : exec::Pass::backward, waves[i]});
   }
+  std::vector<int> backwards_before;  // by wave
+  for (const auto& wave : schedule.waves) {
+    const int before = backwards_before.empty() ? 0 : backwards_before.back();
+    backwards_before.push_back(before + (wave.forward ? 0 : 1));
+  }
+  schedule.waves_of_gradients.resize(schedule.backwards.size());
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    if (order[i].part != own_ || order[i].forward) continue;
+    schedule.waves_of_gradients[static_cast<std::size_t>(order[i].micro_batch)] =
+        backwards_before[static_cast<std::size_t>(waves[i])] - 1;
+  }
   return schedule;
 }
 

@@ -8,8 +8,8 @@
 #include <span>
 #include <utility>
 
+#include "comm/reduce/micro_batch_assignment.hpp"
 #include "config/config.hpp"
-#include "exec/gather_layout.hpp"
 #include "lockstep/error.hpp"
 #include "optim/loss_scaling.hpp"
 #include "optim/weight_average.hpp"
@@ -98,13 +98,13 @@ void Training::step() {
 exec::Step Training::feed() {
   last_.loss_scale = progress_.loss_scale.scale;
   last_.gradient_scale = last_.loss_scale > 0 ? last_.loss_scale / run_.targets_in_mean : 1;
-  engine_.begin_step(static_cast<std::uint64_t>(progress_.step), balancing_.assignments(), part_schedule_.backwards);
+  engine_.begin_step(static_cast<std::uint64_t>(progress_.step), balancing_.assignments(), reduced_);
   reached_.bytes_by_formula += reached_.bytes_of_next_step;
   return {.number = static_cast<std::uint64_t>(progress_.step),
           .micro_batches = balancing_.own_micro_batches(),
           .loss_scale = static_cast<float>(last_.gradient_scale),
           .of_part = run_.parts.is_cut() ? &part_schedule_ : nullptr,
-          .waves = exec::waves_of(balancing_.counts(), balancing_.workers_of_ranks())};
+          .waves = comm::count_waves(balancing_.counts(), balancing_.workers_of_ranks())};
 }
 
 // Forward and backward of this rank's micro-batches. Finished gradient buckets are already being reduced meanwhile.
@@ -186,10 +186,19 @@ void Training::observe(const observe::StepScope& step, const exec::StepSums& sum
 void Training::assign_micro_batches(std::uint64_t from_step) {
   // A part that reads no inputs of the samples loads none.
   if (!run_.parts.graph().inputs.empty()) engine_.loader->assign(from_step, balancing_.own_micro_batches());
+  order_gradients();
+  reached_.bytes_of_next_step = engine_.bytes_of_step(balancing_.assignment());
+}
+
+void Training::order_gradients() {
+  reduced_ = balancing_.assignment();
   if (run_.parts.is_cut()) {
     part_schedule_ = run_.parts.schedule(balancing_.assignments(), balancing_.workers_of_ranks(), true);
+    reduced_.order = part_schedule_.backwards;
+    reduced_.waves = part_schedule_.waves_of_gradients;
+  } else {
+    reduced_.waves = comm::even_waves(reduced_, balancing_.workers_of_ranks());
   }
-  reached_.bytes_of_next_step = engine_.bytes_of_step(balancing_.assignment());
 }
 
 void Training::trace_next_step() {

@@ -66,6 +66,8 @@ class Training {
   // training_setup.cpp
   void compare_ranks();
   void begin_with_model();
+  /// Sets the schedule of the parts, and the order of gradients, to those of the current assignment.
+  void order_gradients();
   void place_model();
   void start_observers();
 
@@ -111,7 +113,8 @@ class Training {
   ContentCheck content_check_;
   BadSamples bad_samples_;
   Balancing balancing_;
-  exec::PartSchedule part_schedule_;  ///< if the model is cut: who computes what, in which order
+  exec::PartSchedule part_schedule_;    ///< if the model is cut: who computes what, in which order
+  comm::MicroBatchAssignment reduced_;  ///< of this rank's part, with the order in which gradients come
   Engine engine_;
   checkpoint::WholeModel whole_model_;
   Validation validation_;

@@ -113,7 +113,8 @@ void Training::begin_with_model() {
 }
 
 void Training::place_model() {
-  engine_.place_model(static_cast<int>(balancing_.own_micro_batches().size()), validation_.wanted());
+  order_gradients();
+  engine_.place_model(reduced_, validation_.wanted());
   validation_.fill_inputs(engine_.placed_data.validation);
   balancing_.limit(engine_.placed_data.max_micro_batches);
   const bool recorded = reached_.resumed && run_.context.leads();

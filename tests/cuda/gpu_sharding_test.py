@@ -30,7 +30,7 @@ class Sharding(Place):
 
     def test_two_hosts(self):
         expected = self.hash(*self.STEPS)
-        for sharding in (OPTIMIZER, PARAMETERS):
+        for sharding in (OPTIMIZER, GRADIENTS, PARAMETERS):
             end = self.train(*self.STEPS, "device=cuda", sharding, module=CHECKED, prefix=TWO_HOSTS)["end"]
             self.assertEqual(end["parameters_sha256"], expected)
             self.assertEqual(end["bytes_sent_by_rank"], end["bytes_by_formula_by_rank"])
@@ -44,23 +44,41 @@ class Sharding(Place):
                 self.assertEqual(self.hash(*self.STEPS, *words, "device=cuda", PARAMETERS, "--ranks", "3", module=CHECKED),
                                  expected)
 
-    def test_parameters_for_unequal_shares(self):
-        """A rank with few micro-batches gathers for the others, in training and in evaluations."""
+    def test_gradients_in_waves(self):
+        """Many small buckets and one of all; one worker and more, so that ranks have unequally many micro-batches in a wave;
+        kernels in graphs and one by one; buckets of more than the 8 MiB that wait in a ring."""
+        expected = self.hash(*self.STEPS)
+        for words in (("threads=5", "bucket_bytes=1000"), ("threads=1", "cuda_graphs=false"), ("bucket_bytes=1000000",)):
+            with self.subTest(words=words):
+                end = self.train(*self.STEPS, *words, "device=cuda", GRADIENTS, "--ranks", "3", module=CHECKED)["end"]
+                self.assertEqual(end["parameters_sha256"], expected)
+                self.assertEqual(end["bytes_sent_by_rank"], end["bytes_by_formula_by_rank"])
+        self.write_gpt()
+        wide = ("model={gpt: {layers: 2, heads: 2, width: 512}}", "bucket_bytes=100000")
+        expected = self.hash("device=cpu", *wide, job="job.yaml")
+        for sharding in (GRADIENTS, PARAMETERS):
+            self.assertEqual(self.hash(*wide, sharding, "--ranks", "2", job="job.yaml", module=CHECKED), expected)
+
+    def test_unequal_shares(self):
+        """A rank with few micro-batches exchanges and gathers for the others, in training and in evaluations."""
         expected = self.hash(*self.STEPS, "steps=4")
-        words = (*self.STEPS, "steps=4", "checkpoint.every=1 step", "balance=auto", "run_directory=run", "device=cuda",
-                 PARAMETERS, "--ranks", "3")
-        self.train(*words, "--stop-at", "1", module=CHECKED, code=75)
-        record = self.folder / "run" / "balance.json"
-        record.write_text(json.dumps({**json.loads(record.read_text()), "seconds_per_micro_batch": [1, 0.1, 0.3]}))
-        events = self.train(*words, module=CHECKED)
-        shares = events["balance"]["shares_by_rank"]
-        self.assertGreater(shares["1"], 3 * shares["0"])
-        self.assertEqual(events["end"]["parameters_sha256"], expected)
+        for sharding in (GRADIENTS, PARAMETERS):
+            run = f"run_directory={sharding}"
+            words = (*self.STEPS, "steps=4", "checkpoint.every=1 step", "balance=auto", run, "device=cuda", sharding, "--ranks",
+                     "3")
+            self.train(*words, "--stop-at", "1", module=CHECKED, code=75)
+            record = self.folder / sharding / "balance.json"
+            record.write_text(json.dumps({**json.loads(record.read_text()), "seconds_per_micro_batch": [1, 0.1, 0.3]}))
+            events = self.train(*words, module=CHECKED)
+            shares = events["balance"]["shares_by_rank"]
+            self.assertGreater(shares["1"], 3 * shares["0"])
+            self.assertEqual(events["end"]["parameters_sha256"], expected)
 
     def test_a_tied_weight_and_frozen_ones(self):
         for words in ((), ("model.freeze=['positions*', 'block1.*']",)):
             expected = self.gpt("device=cpu", *words)
-            for more in ((OPTIMIZER,), (OPTIMIZER, "parallel.parts=2"), (PARAMETERS,), (PARAMETERS, "bucket_bytes=4096"),
+            for more in ((OPTIMIZER,), (OPTIMIZER, "parallel.parts=2"), (GRADIENTS, "bucket_bytes=4096"),
+                         (GRADIENTS, "parallel.parts=2"), (PARAMETERS,), (PARAMETERS, "bucket_bytes=4096"),
                          (PARAMETERS, "parallel.parts=2", "bucket_bytes=4096")):
                 with self.subTest(words=words, more=more):
                     self.assertEqual(self.gpt(*words, *more, "--ranks", "3", module=CHECKED), expected)
@@ -85,7 +103,8 @@ class Sharding(Place):
                  "data.train.digits.count=400")
         for clip in ("1.0", "never"):
             expected = self.hash(*words, f"clip_norm={clip}")
-            for more in ((OPTIMIZER,), (OPTIMIZER, "parallel.parts=2"), (PARAMETERS,), (PARAMETERS, "parallel.parts=2")):
+            for more in ((OPTIMIZER,), (OPTIMIZER, "parallel.parts=2"), (GRADIENTS,), (GRADIENTS, "parallel.parts=2"),
+                         (PARAMETERS,), (PARAMETERS, "parallel.parts=2")):
                 with self.subTest(clip=clip, more=more):
                     self.assertEqual(self.hash(*words, f"clip_norm={clip}", "device=cuda", *more, "--ranks", "3",
                                                module=CHECKED), expected)
@@ -94,7 +113,7 @@ class Sharding(Place):
         """In bfloat16, each rank casts the weights that it has received, or what is gathered is cast already."""
         for precision in ("fp32", "bf16"):
             hashes = {self.gpt(f"precision={precision}", *words, module=GRIDS)
-                      for words in ((), (OPTIMIZER, "--ranks", "2"), (OPTIMIZER, "--ranks", "3"),
+                      for words in ((), (OPTIMIZER, "--ranks", "2"), (OPTIMIZER, "--ranks", "3"), (GRADIENTS, "--ranks", "3"),
                                     (PARAMETERS, "--ranks", "2"), (PARAMETERS, "bucket_bytes=1000", "--ranks", "3"),
                                     (PARAMETERS, "parallel.parts=2", "--ranks", "3"))}
             with self.subTest(precision=precision):
@@ -131,14 +150,28 @@ class Sharding(Place):
         def needs(*words):
             done = self.run_program("train", "job.yaml", "model={gpt: {layers: 8, heads: 2, width: 256}}", *words, "--ranks",
                                     "3", STAND_IN_FREE="16000000", code=78)
-            return {what: float(size) for what, size in re.findall(r"\n  ([a-z 0-9]+[a-z]) +([0-9.]+) MiB", done.stderr)}
+            return {what: float(size) for what, size in re.findall(r"\n  ([a-z 0-9-]+[a-z]) +([0-9.]+) MiB", done.stderr)}
         none, optimizer, parameters = needs(), needs(OPTIMIZER), needs(PARAMETERS, "bucket_bytes=100000")
+        gradients = needs(GRADIENTS, "bucket_bytes=100000")
         for what in ("gradient", "optimizer"):
             self.assertLess(optimizer[what], 0.5 * none[what])
+        for divided in (gradients, parameters):
+            self.assertLess(divided["all-reduce of gradients"], 0.7 * optimizer["all-reduce of gradients"])
         everything = none["parameters and states"]
         self.assertEqual(optimizer["parameters and states"], everything)
         self.assertLess(parameters["parameters and states"], 0.36 * everything)
         self.assertLess(parameters["gathered parameters"], 0.2 * everything)
+
+    def test_gradients_in_parts(self):
+        """Ranks of a part exchange the gradients of a wave of backwards. Statistics are finished in a forward, several of
+        which a worker makes before a backward."""
+        expected = self.hash(*self.STEPS)
+        for ranks, parts, *more in ((3, "2"), (4, "2", "threads=1", "bucket_bytes=1000"),
+                                    (4, "[{until: start, ranks: 1}, {ranks: 3}]", "threads=3", "bucket_bytes=1000"),
+                                    (4, "[{until: start, ranks: 3}, {ranks: 1}]", "parallel.in_flight=1")):
+            with self.subTest(ranks=ranks, parts=parts, more=more):
+                self.assertEqual(self.hash(*self.STEPS, "device=cuda", GRADIENTS, f"parallel.parts={parts}", *more, "--ranks",
+                                           str(ranks), module=CHECKED, STAND_IN_GPUS="4"), expected)
 
     def test_parameters_in_parts(self):
         """Ranks of a part gather together, each of which computes forwards and backwards in an order of its own: one rank
@@ -170,7 +203,7 @@ class Sharding(Place):
 
     def test_a_rank_that_hangs(self):
         """The others do not wait for ever for the parameters that it owns."""
-        for words in ((OPTIMIZER, "--ranks", "2"), (PARAMETERS, "--ranks", "2"),
+        for words in ((OPTIMIZER, "--ranks", "2"), (GRADIENTS, "--ranks", "2"), (PARAMETERS, "--ranks", "2"),
                       (PARAMETERS, "parallel.parts=2", "--ranks", "3")):
             with self.subTest(words=words):
                 done = self.run_program("train", str(JOB), *self.STEPS, "device=cuda", *words, "timeout=3",

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "comm/reduce/micro_batch_assignment.hpp"
 #include "graph/precision.hpp"
 #include "lockstep/graph_builder.hpp"
 #include "ops/registry.hpp"
@@ -75,15 +76,15 @@ TEST(GatherLayout, HasSlotsForWhatIsReadAndWhatIsAhead) {
 }
 
 TEST(Gathers, AreInWavesOfTheRankWithTheMost) {
-  EXPECT_EQ(waves_of(std::vector{6, 5, 5}, std::vector{2, 2, 2}), 3);
-  EXPECT_EQ(waves_of(std::vector{6, 5, 5}, std::vector{5, 5, 5}), 2);
-  EXPECT_EQ(waves_of(std::vector{0, 9}, std::vector{1, 4}), 3);
+  EXPECT_EQ(comm::count_waves(std::vector{6, 5, 5}, std::vector{2, 2, 2}), 3);
+  EXPECT_EQ(comm::count_waves(std::vector{6, 5, 5}, std::vector{5, 5, 5}), 2);
+  EXPECT_EQ(comm::count_waves(std::vector{0, 9}, std::vector{1, 4}), 3);
   std::vector<int> readers;
   for (const GatherWave& wave : waves_of_whole(7, 3, 3, 2)) {
     EXPECT_EQ(std::pair(wave.first, wave.end), std::pair(std::size_t{0}, std::size_t{7}));
     readers.push_back(wave.readers);
   }
-  EXPECT_EQ(readers, (std::vector{2, 1, 0}));
+  EXPECT_EQ(readers, (std::vector{2, 0, 1}));
 }
 
 TEST(Gathers, ThatABucketNeedsPrecedeIt) {
@@ -93,8 +94,28 @@ TEST(Gathers, ThatABucketNeedsPrecedeIt) {
   buckets.buckets = {{.elements = 1, .first_slot = 0, .last_slot = 1},
                      {.elements = 1, .first_slot = 1, .last_slot = 4},
                      {.elements = 1, .first_slot = 4, .last_slot = 6}};
-  EXPECT_EQ(gathers_before_buckets(program, uses, buckets, waves_of_whole(5, 1, 1, 1)), (std::vector<int>{3, 5, 5}));
-  EXPECT_EQ(gathers_before_buckets(program, uses, buckets, waves_of_whole(5, 3, 1, 1)), (std::vector<int>{13, 15, 15}));
+  const auto before = [&](int waves) {
+    return gathers_before_exchanges(program, uses, buckets, waves_of_whole(5, waves, 1, 1), 3);
+  };
+  EXPECT_EQ(before(1), (std::vector<int>{3, 5, 5}));
+  EXPECT_EQ(before(3), (std::vector<int>{13, 15, 15}));
+  buckets.buckets[1].scattered = true;
+  EXPECT_EQ(before(3), (std::vector<int>{5, 10, 13, 15, 15}));
+  for (auto& bucket : buckets.buckets) bucket.scattered = true;
+  EXPECT_EQ(before(3), (std::vector<int>{3, 5, 7, 8, 10, 12, 13, 15, 15}));
+}
+
+// A worker may wait for the exchange before it releases the unit.
+TEST(Gathers, IntoASlotThatIsReadAfterABucketFollowIt) {
+  const Program program = reading({{0}, {1}, {2}, {0}, {0}, {0}});
+  const std::vector<UnitUse> uses = unit_uses(program, {0, 1, 2}, false);
+  ASSERT_EQ(uses.back(), (UnitUse{0, 3, 5}));
+  comm::GradientBuckets buckets;
+  for (const int end : {4, 5, 6}) {
+    buckets.buckets.push_back({.elements = 1, .first_slot = end - 1, .last_slot = end, .scattered = true});
+  }
+  EXPECT_EQ(gathers_before_exchanges(program, uses, buckets, waves_of_whole(4, 2, 2, 1), 3),
+            (std::vector<int>{4, 4, 6, 8, 8, 8}));
 }
 
 TEST(Gathers, OfAPartAreThoseOfForwardOrOfBackward) {
@@ -107,8 +128,10 @@ TEST(Gathers, OfAPartAreThoseOfForwardOrOfBackward) {
   buckets.buckets = {{.elements = 1, .first_slot = 0, .last_slot = 1},
                      {.elements = 1, .first_slot = 1, .last_slot = 4},
                      {.elements = 1, .first_slot = 4, .last_slot = 6}};
-  const std::vector<GatherWave> waves = {{0, 3, 1}, {0, 3, 0}, {3, 6, 0}, {3, 6, 1}};
-  EXPECT_EQ(gathers_before_buckets(program, uses, buckets, waves), (std::vector<int>{9, 12, 12}));
+  const std::vector<GatherWave> waves = {{0, 3, 1, false}, {0, 3, 0, false}, {3, 6, 0, true}, {3, 6, 1, true}};
+  EXPECT_EQ(gathers_before_exchanges(program, uses, buckets, waves, 3), (std::vector<int>{11, 12, 12}));
+  buckets.buckets[2].scattered = true;
+  EXPECT_EQ(gathers_before_exchanges(program, uses, buckets, waves, 3), (std::vector<int>{11, 11, 12, 12}));
 }
 
 }  // namespace

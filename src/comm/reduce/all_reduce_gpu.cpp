@@ -1,7 +1,6 @@
 #include "comm/reduce/all_reduce_gpu.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <utility>
 
 #include "comm/transport/topology.hpp"
@@ -24,18 +23,12 @@ std::unique_ptr<GpuBufferMemory> gpu_buffer_memory(device::Gpu& gpu) {
   return std::make_unique<GpuBufferMemory>(gpu, gpu.make_kernel_stream());
 }
 
-/// The most elements of the sum that a rank keeps: all, or its slice of a scattered bucket.
-std::int64_t sum_elements(const GradientBuckets& buckets, int ranks) {
-  std::vector<std::int64_t> of_rank(static_cast<std::size_t>(ranks));
-  for (int b = 0; b < buckets.count(); ++b) {
-    if (buckets.at(b).scattered) {
-      for (const Slice& slice : slices_of(buckets, b, ranks))
-        of_rank[static_cast<std::size_t>(slice.owner)] += slice.size;
-    } else {
-      for (std::int64_t& elements : of_rank) elements += buckets.at(b).elements;
-    }
-  }
-  return *std::max_element(of_rank.begin(), of_rank.end());
+GpuRounds own_slice(const ReducePlan& plan, int bucket) {
+  const BucketPlan& of = plan.buckets[static_cast<std::size_t>(bucket)];
+  GpuRounds rounds;
+  rounds.own.count = of.own_size();
+  rounds.first = of.own < 0 ? 0 : of.at(of.own).first;
+  return rounds;
 }
 
 GpuBufferMemory& as_gpu_memory(BufferMemory& memory) {
@@ -54,10 +47,14 @@ GpuAllReduce::GpuAllReduce(Communicator& communicator, GradientBuckets buckets, 
       released_(gpu.make_event()),
       begun_(gpu.make_event()),
       passed_(gpu.make_event()),
-      roots_(buckets_.buckets.size()),
-      roots_left_(buckets_.buckets.size()) {
+      roots_(buckets_.buckets.size()) {
   LOCKSTEP_CHECK(transport_ != nullptr || ranks() == 1, "several ranks have a transport between them");
   buckets_.spread_owners = false;  // all_gather() needs slices in rank order
+  options_.streamed = streams_any(buckets_, options_, ranks());
+  if (options_.streamed) {
+    stream_ =
+        std::make_unique<GpuStreamedSums>(gpu, transport_stream_, buckets_, hosts_, communicator.rank(), options_);
+  }
   for (int b = 0; b < bucket_count(); ++b) {
     summed_.push_back(gpu.make_event());
     bounds_.push_back(slice_bounds(buckets_.at(b), ranks()));
@@ -85,45 +82,43 @@ GpuAllReduce::~GpuAllReduce() {
   }
 }
 
-std::size_t GpuAllReduce::bytes(const GradientBuckets& buckets, int micro_batches, int ranks, int workers) {
-  const std::int64_t gradient = buckets.elements(), largest = buckets.max_elements();
-  // Memory is not freed when a rank's share shrinks, so this is the largest number of roots for up to `count`
-  // micro-batches.
-  const auto max_roots = [&](int count) {
-    return ranks == 1 ? 1 : std::max(1, static_cast<int>(std::bit_width(static_cast<unsigned>(count) + 1)) - 1);
-  };
-  // Besides the workers' current micro-batches, at most one sum per level and worker waits for its sibling.
-  const int levels = std::bit_width(static_cast<unsigned>(std::max(micro_batches - 1, 0)));
-  const std::int64_t blocks = max_roots(micro_batches) + std::clamp(micro_batches - 1, 0, workers * (1 + levels));
-  // The sum, and the receive memory for one bucket: this rank's slices (whole chunks each) of the partial sums of its
-  // host's ranks, then of all hosts.
-  const std::int64_t slices = std::min(ranks * largest, largest + ranks * kChunkElements);
-  const std::int64_t others =
-      ranks > 1 ? sum_elements(buckets, ranks) + slices * 2 * max_roots(buckets.micro_batches) : 0;
-  return static_cast<std::size_t>(blocks * gradient + others) * sizeof(float);
-}
-
 void GpuAllReduce::make_plan(const MicroBatchAssignment& assignment) {
   const std::vector<int>& mine = assignment.micro_batches_of_rank.at(static_cast<std::size_t>(rank()));
   merge_plan_ =
       options_.exact ? tree_plan(tree_, tree_.maximal_subtrees(mine)) : chain_plan(buckets_.micro_batches, mine);
   own_roots_ = merge_plan_.roots;
   sums_.use(merge_plan_);
-  const ReducePlan plan = reduce_plan(assignment, hosts_, buckets_, rank());
+  const ReducePlan plan = reduce_plan(assignment, hosts_, buckets_, rank(), options_.streamed);
   rounds_.clear();
   traffic_.clear();
   for (int b = 0; b < bucket_count(); ++b) {
-    rounds_.push_back(gpu_rounds(plan, hosts_, b));
+    rounds_.push_back(streams(b) ? own_slice(plan, b) : gpu_rounds(plan, hosts_, b));
     traffic_.push_back(bytes_of(plan, hosts_, b));
   }
+  if (stream_) stream_->use(assignment);
+  order_exchanges();
   make_memory();
+}
+
+void GpuAllReduce::order_exchanges() {
+  const int waves = stream_ ? stream_->waves() : 1;
+  exchanges_.clear();
+  numbers_.clear();
+  for (int wave = 0; wave < waves; ++wave) {
+    for (int b = 0; b < bucket_count(); ++b) {
+      const bool has = streams(b) || wave + 1 == waves;
+      numbers_.push_back(has ? static_cast<int>(exchanges_.size()) : -1);
+      if (has) exchanges_.push_back({wave, b});
+    }
+  }
 }
 
 // Memory only grows: it may be read until the previous step is released.
 void GpuAllReduce::make_memory() {
   const auto roots = static_cast<std::size_t>(std::max(own_roots_, 1));
-  std::int64_t receive = 0;
+  std::int64_t receive = stream_ ? stream_->plan().receive_elements(rank()) : 0;
   for (int b = 0; b < bucket_count(); ++b) {
+    if (streams(b)) continue;
     auto& memory = roots_[static_cast<std::size_t>(b)];
     while (memory.size() < roots) {
       memory.push_back(buffer_memory_->allocate(elements(b)));
@@ -170,7 +165,9 @@ void GpuAllReduce::begin_step(std::uint64_t step, const MicroBatchAssignment& as
   }
   {
     const std::lock_guard lock(mutex_);
-    std::fill(roots_left_.begin(), roots_left_.end(), own_roots_);
+    missing_.clear();
+    for (const auto& [wave, bucket] : exchanges_)
+      missing_.push_back(streams(bucket) ? stream_->own_leaves(wave) : own_roots_);
     next_ = 0;
     running_ = turns_ == nullptr;
   }
@@ -178,12 +175,55 @@ void GpuAllReduce::begin_step(std::uint64_t step, const MicroBatchAssignment& as
 }
 
 GradientBuffer GpuAllReduce::buffer(int micro_batch, int bucket) {
+  if (streams(bucket)) {
+    wait_for_room(micro_batch, bucket);
+    return stream_->buffer(micro_batch, bucket);
+  }
   GradientBuffer buffer = as_gpu_memory(*buffer_memory_).buffer(sums_.buffer(micro_batch, bucket).memory);
   if (merge_plan_.memory_of_leaf[static_cast<std::size_t>(micro_batch)] >= 0) buffer.free = begun_;
   return buffer;
 }
 
+// The host waits, too, so that a rank that is gone is noticed, and a worker that waits for its micro-batch's end waits
+// for its own GPU only.
+void GpuAllReduce::wait_for_room(int micro_batch, int bucket) {
+  const auto before = stream_->before(micro_batch, bucket);
+  if (!before) return;
+  const int exchange = number_of(before->wave, before->bucket);
+  auto start = Clock::now();
+  RanTime ran(start);
+  {
+    std::unique_lock lock(mutex_);
+    for (int seen = next_; next_ <= exchange;) {
+      if (error_) std::rethrow_exception(error_);
+      if (options_.stop != nullptr && *options_.stop) {
+        throw Error(ExitCode::infrastructure, "another worker of this rank has failed");
+      }
+      communicator_.check_peers();
+      const auto now = Clock::now();
+      (void)ran.look(now);
+      if (std::exchange(seen, next_) != next_) start = now;
+      start = latest_progress(start, options_.watch);
+      if (now - start >= options_.timeout + ran.stopped()) {
+        throw_deadline(communicator_.topology(), rank(), -1, operation("reduce"), seconds_since(start),
+                       "earlier gradients have not been sent");
+      }
+      changed_.wait_for(lock, kCheckGpuPeers);
+    }
+  }
+  wait_for(stream_->exchanged(before->bucket), "reduce", "slices of gradients");
+}
+
 void GpuAllReduce::ready(int micro_batch, int bucket) {
+  if (streams(bucket)) {
+    recorder_->note("partial", -1, static_cast<std::uint64_t>(elements(bucket)) * sizeof(float));
+    const std::lock_guard lock(mutex_);
+    ++statistics_.partials_sent;
+    if (--missing_[static_cast<std::size_t>(number_of(stream_->wave_of(micro_batch), bucket))] == 0) {
+      changed_.notify_all();
+    }
+    return;
+  }
   GpuBufferMemory& sums = as_gpu_memory(*buffer_memory_);
   sums.written(sums_.memory_of(micro_batch, bucket));
   const auto finished = sums_.ready(micro_batch, bucket);
@@ -191,7 +231,8 @@ void GpuAllReduce::ready(int micro_batch, int bucket) {
   recorder_->note("partial", -1, static_cast<std::uint64_t>(elements(bucket)) * sizeof(float));
   const std::lock_guard lock(mutex_);
   ++statistics_.partials_sent;
-  if (--roots_left_[static_cast<std::size_t>(bucket)] > 0) return;
+  const int last = stream_ ? stream_->waves() - 1 : 0;
+  if (--missing_[static_cast<std::size_t>(number_of(last, bucket))] > 0) return;
   gpu_.record(summed_[static_cast<std::size_t>(bucket)], sums.stream());
   changed_.notify_all();
 }
@@ -224,23 +265,30 @@ void GpuAllReduce::run_transport_thread() {
   }
 }
 
-void GpuAllReduce::send(int bucket) {
+void GpuAllReduce::send(int exchange) {
+  const auto [wave, bucket] = exchanges_[static_cast<std::size_t>(exchange)];
   const auto b = static_cast<std::size_t>(bucket);
   const TraceScope span(trace_, "messages", step_, kBucketTrack, bucket);
   const std::uint64_t entry =
       recorder_->enqueue("reduce", -1, static_cast<std::uint64_t>(rounds_[b].own.count) * sizeof(float));
   recorder_->start(entry);
-  if (own_roots_ > 0) gpu_.wait(transport_stream_, summed_[b]);
-  if (options_.exact) {
-    reduce(bucket);
-    if (!buckets_.at(bucket).scattered) {
-      transport_->all_gather(reduced_[b].as<float>(), bounds_[b], transport_stream_);
-    }
+  if (streams(bucket)) {
+    stream_->enqueue({wave, bucket}, *transport_, received_.as<float>(), reduced_[b].as<float>());
   } else {
-    transport_->all_reduce_sum(root(0, bucket), elements(bucket), transport_stream_);
+    send_sums(bucket);
   }
   recorder_->finish(entry);
-  count_traffic(bucket);
+  if (!stream_ || wave + 1 == stream_->waves()) count_traffic(bucket);
+}
+
+void GpuAllReduce::send_sums(int bucket) {
+  const auto b = static_cast<std::size_t>(bucket);
+  if (own_roots_ > 0) gpu_.wait(transport_stream_, summed_[b]);
+  if (!options_.exact) return transport_->all_reduce_sum(root(0, bucket), elements(bucket), transport_stream_);
+  reduce(bucket);
+  if (!buckets_.at(bucket).scattered) {
+    transport_->all_gather(reduced_[b].as<float>(), bounds_[b], transport_stream_);
+  }
 }
 
 void GpuAllReduce::reduce(int bucket) {
@@ -286,7 +334,7 @@ void GpuAllReduce::abort() noexcept {
 void GpuAllReduce::finish() {
   const ActivityScope activity(recorder_.get(), "reduce", step_);
   if (!transport_) {
-    for (const int left : roots_left_) LOCKSTEP_CHECK(left == 0, "finish() comes after ready() of every micro-batch");
+    LOCKSTEP_CHECK(!lacks_gradients(), "finish() comes after ready() of every micro-batch");
     gpu_.record(whole_, as_gpu_memory(*buffer_memory_).stream());
     gpu_.wait(transport_stream_, whole_);
     gpu_.record(whole_, transport_stream_);
@@ -304,11 +352,13 @@ void GpuAllReduce::finish() {
   statistics_.seconds_waited += seconds_since(start);
 }
 
+bool GpuAllReduce::lacks_gradients() const {
+  return std::any_of(missing_.begin(), missing_.end(), [](int missing) { return missing > 0; });
+}
+
 void GpuAllReduce::wait_until_issued() {
   std::unique_lock lock(mutex_);
-  for (int b = next_; b < bucket_count(); ++b) {
-    LOCKSTEP_CHECK(roots_left_[static_cast<std::size_t>(b)] == 0, "finish() comes after ready() of every micro-batch");
-  }
+  LOCKSTEP_CHECK(!lacks_gradients(), "finish() comes after ready() of every micro-batch");
   while (!all_issued() && !error_) {
     changed_.wait_for(lock, kCheckGpuPeers);
     communicator_.check_peers();
@@ -393,7 +443,9 @@ std::vector<float> GpuAllReduce::fetch(int bucket) const {
 ReducerStatistics GpuAllReduce::statistics() const {
   ReducerStatistics result = statistics_;
   result.seconds_waited += scalar_seconds_;
-  result.peak_elements = sums_.peak_pool_elements() + std::max(own_roots_, 1) * buckets_.elements();
+  result.peak_elements = sums_.peak_pool_elements() + (stream_ ? stream_->elements() : 0);
+  for (int b = 0; b < bucket_count(); ++b)
+    result.peak_elements += streams(b) ? 0 : std::max(own_roots_, 1) * elements(b);
   return result;
 }
 

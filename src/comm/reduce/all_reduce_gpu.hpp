@@ -11,8 +11,11 @@
 // alone. A thread of its own enqueues them, so that no worker waits for such a library; the thread that called finish()
 // watches for errors until the last bucket is whole.
 //
+// Streamed buckets are exchanged in each wave of micro-batches (GpuStreamedSums): first all of the first wave, and so
+// on; with those of the last wave come the buckets that are exchanged once.
+//
 // If the ranks divide the parameters, too, these are gathered on the same stream: such gathers have turns at fixed
-// places among the buckets (GpuTurns), so that all ranks still have one order of everything that NCCL does.
+// places among the exchanges (GpuTurns), so that all ranks still have one order of everything that NCCL does.
 //
 // Scalars go through the host: they are few, and the host needs them.
 #pragma once
@@ -30,6 +33,7 @@
 
 #include "comm/reduce/gpu_buffer_memory.hpp"
 #include "comm/reduce/gpu_rounds.hpp"
+#include "comm/reduce/gpu_streamed_sums.hpp"
 #include "comm/reduce/rank_reducer.hpp"
 #include "comm/reduce/tree_sums.hpp"
 #include "comm/transport/gpu_transport.hpp"
@@ -38,7 +42,8 @@
 
 namespace lockstep::comm {
 
-/// Messages that have their turns among the buckets on the transport's stream. Called by a thread of the reducer.
+/// Messages that have their turns among the exchanges of buckets on the transport's stream. Called by a thread of the
+/// reducer.
 class GpuTurns {
  public:
   GpuTurns() = default;
@@ -90,8 +95,8 @@ class GpuAllReduce final : public RankReducer {
   /// To be called once: from now on, a step's buckets wait for begin_turns(). Null: there are no more turns; then it
   /// returns when nothing of them is under way any more, and aborts the transport if they have not all been enqueued.
   void use_turns(GpuTurns* turns);
-  /// Begins so many turns. `before`: by bucket, ascending, how many of them precede it. Empty: this is outside of a
-  /// step, and has an end_turns().
+  /// Begins so many turns. `before`: by exchange of a bucket, ascending, how many of them precede it. Empty: this is
+  /// outside of a step, and has an end_turns().
   void begin_turns(int count, std::vector<int> before);
   /// A turn may have become ready.
   void turn_may_be_ready();
@@ -111,18 +116,31 @@ class GpuAllReduce final : public RankReducer {
 
   [[nodiscard]] std::vector<float> fetch(int bucket) const override;
 
-  /// The maximum bytes on the GPU of a rank with `micro_batches` of the gradient's micro-batches, computed in their
-  /// order by `workers` at a time.
+  /// The maximum bytes on the GPU of a rank.
+  [[nodiscard]] static std::size_t bytes(const ReducerShare& share);
+  /// How many micro-batches it can have if it may take so many bytes more. At least those that it has.
+  [[nodiscard]] static int max_micro_batches(const ReducerShare& share, std::size_t more);
+  /// Without streamed buckets: with `micro_batches` of the gradient's micro-batches, computed in their order by
+  /// `workers` at a time.
   [[nodiscard]] static std::size_t bytes(const GradientBuckets& buckets, int micro_batches, int ranks, int workers);
 
  private:
+  [[nodiscard]] static bool streams_any(const GradientBuckets& buckets, const ReducerOptions& options, int ranks);
   /// Calls `move` with the transport's stream, between earlier and later work of this stream.
   void move_between(Stream stream, const std::function<void(Stream)>& move);
   void make_plan(const MicroBatchAssignment& assignment);
+  void order_exchanges();
   void make_memory();
+  /// Whether anything on this rank that has not come is waited for.
+  [[nodiscard]] bool lacks_gradients() const;
+  /// Returns when memory for a streamed bucket is free.
+  void wait_for_room(int micro_batch, int bucket);
   [[nodiscard]] float* root(int number, int bucket) const;
+  [[nodiscard]] int number_of(int wave, int bucket) const {
+    return numbers_[static_cast<std::size_t>(wave * bucket_count() + bucket)];
+  }
   void run_transport_thread();
-  /// What the transport's thread enqueues next: a turn, or a bucket.
+  /// What the transport's thread enqueues next: a turn, or an exchange.
   struct Next {
     bool is_turn = false;
     int number = 0;
@@ -130,8 +148,9 @@ class GpuAllReduce final : public RankReducer {
   /// None if it has to wait for something on this rank.
   [[nodiscard]] std::optional<Next> next() const;
   [[nodiscard]] bool all_issued() const;
-  /// Enqueues a bucket that is complete on this rank on the transport's stream.
-  void send(int bucket);
+  /// Enqueues an exchange that is complete on this rank on the transport's stream.
+  void send(int exchange);
+  void send_sums(int bucket);
   void reduce(int bucket);
   void count_traffic(int bucket);
   void wait_until_issued();
@@ -144,21 +163,24 @@ class GpuAllReduce final : public RankReducer {
 
   MergePlan merge_plan_;
   int own_roots_ = 0;
-  std::vector<std::vector<std::int64_t>> bounds_;  ///< by bucket: bounds of its slices
-  std::vector<GpuRounds> rounds_;                  ///< by bucket
-  std::vector<PlannedBytes> traffic_;              ///< by bucket: what this rank sends
-  std::vector<std::vector<float*>> roots_;         ///< by bucket, by root
-  device::GpuBlock received_;                      ///< receive memory, of one bucket
+  std::vector<std::vector<std::int64_t>> bounds_;     ///< by bucket: bounds of its slices
+  std::vector<GpuRounds> rounds_;                     ///< by bucket; of streamed ones, only the own slice
+  std::unique_ptr<GpuStreamedSums> stream_;           ///< null: no bucket is streamed
+  std::vector<GpuStreamedSums::Exchange> exchanges_;  ///< of a step, in order; without waves, one of each bucket
+  std::vector<int> numbers_;                          ///< by wave and bucket: in exchanges_; -1: none
+  std::vector<PlannedBytes> traffic_;                 ///< by bucket: what this rank sends
+  std::vector<std::vector<float*>> roots_;            ///< by bucket, by root
+  device::GpuBlock received_;                         ///< receive memory, of one bucket
   std::int64_t received_elements_ = 0;
   std::vector<device::GpuBlock> reduced_;  ///< by bucket; of a scattered one, the own slice
 
   std::mutex mutex_;  ///< guards what follows
   std::condition_variable changed_;
-  std::vector<int> roots_left_;  ///< by bucket
-  int next_ = 0;                 ///< the next bucket to be put on the transport's stream
-  GpuTurns* turns_ = nullptr;    ///< null: there are none
+  std::vector<int> missing_;   ///< by exchange: partial sums, or gradients, of this rank
+  int next_ = 0;               ///< the next exchange to be put on the transport's stream
+  GpuTurns* turns_ = nullptr;  ///< null: there are none
   int next_turn_ = 0, turn_count_ = 0;
-  std::vector<int> turns_before_;  ///< by bucket
+  std::vector<int> turns_before_;  ///< by exchange
   bool running_ = false, stop_ = false;
   bool is_sending_ = false;  ///< the thread is enqueuing something
   std::exception_ptr error_;

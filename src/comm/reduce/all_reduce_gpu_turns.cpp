@@ -1,4 +1,4 @@
-// The order of what the transport's thread enqueues: buckets, and turns at fixed places among them.
+// The order of what the transport's thread enqueues: exchanges of buckets, and turns at fixed places among them.
 #include <utility>
 
 #include "comm/reduce/all_reduce_gpu.hpp"
@@ -8,18 +8,18 @@ namespace lockstep::comm {
 
 std::optional<GpuAllReduce::Next> GpuAllReduce::next() const {
   if (!running_ || aborted_) return std::nullopt;
-  const auto bucket = static_cast<std::size_t>(next_);
-  const bool is_last = next_ == bucket_count();
-  if (next_turn_ < turn_count_ && (is_last || next_turn_ < turns_before_[bucket])) {
+  const auto exchange = static_cast<std::size_t>(next_);
+  const bool is_last = exchange == exchanges_.size();
+  if (next_turn_ < turn_count_ && (is_last || next_turn_ < turns_before_[exchange])) {
     if (!turns_->ready(next_turn_)) return std::nullopt;
     return Next{true, next_turn_};
   }
-  if (is_last || roots_left_[bucket] > 0) return std::nullopt;
+  if (is_last || missing_[exchange] > 0) return std::nullopt;
   return Next{false, next_};
 }
 
 bool GpuAllReduce::all_issued() const {
-  return next_ == bucket_count() && next_turn_ == turn_count_;
+  return next_ == static_cast<int>(exchanges_.size()) && next_turn_ == turn_count_;
 }
 
 void GpuAllReduce::use_turns(GpuTurns* turns) {
@@ -48,7 +48,8 @@ void GpuAllReduce::begin_turns(int count, std::vector<int> before) {
     if (error_) std::rethrow_exception(error_);
     turn_count_ = count;
     next_turn_ = 0;
-    if (before.empty()) next_ = bucket_count();
+    LOCKSTEP_CHECK(before.empty() || before.size() == exchanges_.size(), "a place among the turns for each exchange");
+    if (before.empty()) next_ = static_cast<int>(exchanges_.size());
     turns_before_ = std::move(before);
     running_ = true;
   }

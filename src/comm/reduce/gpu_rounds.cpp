@@ -93,21 +93,26 @@ GpuRounds gpu_rounds(const ReducePlan& plan, const Hosts& hosts, int bucket) {
   return RoundsOfBucket(plan, hosts, bucket).take();
 }
 
+void add_in_order(device::Gpu& gpu, device::Gpu::Stream stream, std::vector<float*> operands,
+                  std::span<const Addition> additions, std::int64_t count, float* out) {
+  for (const Addition& addition : additions) {
+    float* left = operands[static_cast<std::size_t>(addition.left)];
+    const bool last = &addition == &additions.back();
+    float* to = last && out != nullptr ? out : left;  // `left` is not needed again: each part is added once
+    gpu.add(stream, left, operands[static_cast<std::size_t>(addition.right)], to, count);
+    operands.push_back(to);
+  }
+  if (!additions.empty() || out == nullptr) return;
+  gpu.copy(stream, reinterpret_cast<std::byte*>(out), reinterpret_cast<const std::byte*>(operands[0]),
+           static_cast<std::size_t>(count) * sizeof(float));
+}
+
 void add_slices(device::Gpu& gpu, device::Gpu::Stream stream, const GpuRounds::Sum& sum, const SliceMemory& memory,
                 float* out) {
   if (sum.count == 0) return;
   std::vector<float*> operands;
   for (const auto& part : sum.parts) operands.push_back(memory.at(part));
-  for (const Addition& addition : sum.additions) {
-    float* left = operands[static_cast<std::size_t>(addition.left)];
-    const bool last = &addition == &sum.additions.back();
-    float* to = last && out != nullptr ? out : left;  // `left` is not needed again: each part is added once
-    gpu.add(stream, left, operands[static_cast<std::size_t>(addition.right)], to, sum.count);
-    operands.push_back(to);
-  }
-  if (!sum.additions.empty() || out == nullptr) return;
-  gpu.copy(stream, reinterpret_cast<std::byte*>(out), reinterpret_cast<const std::byte*>(operands[0]),
-           static_cast<std::size_t>(sum.count) * sizeof(float));
+  add_in_order(gpu, stream, std::move(operands), sum.additions, sum.count, out);
 }
 
 }  // namespace lockstep::comm

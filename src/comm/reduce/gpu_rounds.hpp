@@ -58,6 +58,11 @@ struct SliceMemory {
   }
 };
 
+/// Carries out combine_order()'s additions on the stream, each left += right in the left operand's memory; the sum
+/// itself is written to `out`, or, if that is null, stays where it is.
+void add_in_order(device::Gpu& gpu, device::Gpu::Stream stream, std::vector<float*> operands,
+                  std::span<const Addition> additions, std::int64_t count, float* out);
+
 /// Adds the parts in place, on the stream; the sum itself is written to `out`, or, if that is null, to result_of(sum).
 void add_slices(device::Gpu& gpu, device::Gpu::Stream stream, const GpuRounds::Sum& sum, const SliceMemory& memory,
                 float* out = nullptr);

@@ -9,6 +9,7 @@
 // not be written. All ranks call begin_step, scalars and finish in the same order.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -27,6 +28,8 @@ class TraceRecorder;
 
 namespace lockstep::comm {
 
+class Hosts;
+
 struct ReducerOptions {
   bool exact = true;  ///< false: local sums in local order, then the library's all-reduce
   std::chrono::milliseconds timeout{60'000};
@@ -37,6 +40,17 @@ struct ReducerOptions {
   int workers = 1;                 ///< the most micro-batches whose buckets are filled at the same time
   std::int64_t open_elements = 0;  ///< streamed: the most elements of buckets that a micro-batch has between buffer()
                                    ///< and ready()
+  std::int64_t ahead_elements = std::int64_t{1} << 21;  ///< streamed on a GPU: of buckets that wait for their exchange
+  const std::atomic<bool>* stop = nullptr;  ///< becomes true if a worker of this rank has failed: waits for room end
+};
+
+/// What the memory of a rank's reducer depends on.
+struct ReducerShare {
+  const GradientBuckets& buckets;
+  const MicroBatchAssignment& assignment;
+  const Hosts& hosts;
+  int rank = 0;
+  const ReducerOptions& options;
 };
 
 struct ReducerStatistics {

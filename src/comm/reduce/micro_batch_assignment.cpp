@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "comm/reduce/tree.hpp"
+#include "core/round_up.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::comm {
@@ -325,6 +326,32 @@ std::vector<int> expected_order(const MicroBatchAssignment& assignment, std::spa
   std::vector<int> order;
   for (const auto& [when, micro_batch] : timed) order.push_back(micro_batch);
   return order;
+}
+
+int count_waves(std::span<const int> micro_batches_of_ranks, std::span<const int> workers_of_ranks) {
+  int most = 0;
+  for (std::size_t r = 0; r < micro_batches_of_ranks.size(); ++r) {
+    most = std::max(most, divide_up(micro_batches_of_ranks[r], workers_of_ranks[r]));
+  }
+  return most;
+}
+
+int wave_at(int index, int micro_batches, int workers, int waves) {
+  return (index / workers + 1) * waves / divide_up(micro_batches, workers) - 1;
+}
+
+std::vector<int> even_waves(const MicroBatchAssignment& assignment, std::span<const int> workers_of_ranks) {
+  std::vector<int> counts;
+  for (const auto& list : assignment.micro_batches_of_rank) counts.push_back(static_cast<int>(list.size()));
+  const int all = count_waves(counts, workers_of_ranks);
+  std::vector<int> waves(static_cast<std::size_t>(std::accumulate(counts.begin(), counts.end(), 0)));
+  for (std::size_t r = 0; r < counts.size(); ++r) {
+    for (int i = 0; i < counts[r]; ++i) {
+      const int micro_batch = assignment.micro_batches_of_rank[r][static_cast<std::size_t>(i)];
+      waves[static_cast<std::size_t>(micro_batch)] = wave_at(i, counts[r], workers_of_ranks[r], all);
+    }
+  }
+  return waves;
 }
 
 int micro_batches_moved(const MicroBatchAssignment& before, const MicroBatchAssignment& after) {

@@ -17,6 +17,8 @@ struct MicroBatchAssignment {
   /// All micro-batches in the order in which their gradients are computed, as a schedule has it (balance/pipeline.hpp);
   /// empty: the ranks go through their lists at even pace.
   std::vector<int> order = {};
+  /// By micro-batch: its wave, if gradients or parameters are exchanged in waves (see below); empty: they are not.
+  std::vector<int> waves = {};
   bool operator==(const MicroBatchAssignment&) const = default;
 };
 
@@ -36,6 +38,19 @@ struct MicroBatchAssignment {
 /// The micro-batches of some ranks, in the order in which their gradients are expected: as the schedule has it, or, if
 /// all go through their lists at even pace, as they come then; the tree's order decides between simultaneous ones.
 [[nodiscard]] std::vector<int> expected_order(const MicroBatchAssignment& assignment, std::span<const int> ranks);
+
+// Waves: GPUs exchange what they divide in an order that is the same on all ranks, though these have unequally many
+// micro-batches and workers. In a wave each worker of a rank computes at most one micro-batch. All ranks make the same
+// waves, as many as the rank that needs most; one with fewer goes through them at even pace, so that it may be slower.
+// It takes part in the exchanges of the others, too.
+
+/// How many waves there are.
+[[nodiscard]] int count_waves(std::span<const int> micro_batches_of_ranks, std::span<const int> workers_of_ranks);
+/// Of so many, the wave of micro-batch number `index` of a rank's list.
+[[nodiscard]] int wave_at(int index, int micro_batches, int workers, int waves);
+/// By micro-batch.
+[[nodiscard]] std::vector<int> even_waves(const MicroBatchAssignment& assignment,
+                                          std::span<const int> workers_of_ranks);
 
 /// How many micro-batches have changed their rank.
 [[nodiscard]] int micro_batches_moved(const MicroBatchAssignment& before, const MicroBatchAssignment& after);
