@@ -46,6 +46,7 @@ GpuMicroBatch::GpuMicroBatch(const ProgramSetup& setup, std::shared_ptr<GpuWorke
       gpu_(stream_->gpu),
       runner_(runner),
       arena_bytes_(MicroBatchRunner::arena_bytes(setup.program)),
+      has_loss_(setup.graph.loss >= 0),
       values_(gpu_, setup.links().received),
       gradients_(gpu_, setup.links().arrivals),
       copied_(gpu_.make_event()),
@@ -95,8 +96,9 @@ void GpuMicroBatch::received(FromParts what, std::size_t entry) {
 }
 
 void GpuMicroBatch::begin(const MicroBatchCall& call) {
-  LOCKSTEP_CHECK(runner_.kernels().scales_loss() || call.gradients == nullptr || call.gradients->loss_scale == 1,
-                 "a GPU scales the loss of float16 only");
+  LOCKSTEP_CHECK(
+      !has_loss_ || runner_.kernels().scales_loss() || call.gradients == nullptr || call.gradients->loss_scale == 1,
+      "a GPU scales the loss of float16 only");
   gpu_.make_current();
   ranges_ = call.trace == nullptr ? nullptr : call.trace->ranges();
   inputs_.put(call);
@@ -141,7 +143,12 @@ void GpuMicroBatch::run(std::size_t first, std::size_t end, const MicroBatchOper
 }
 
 void GpuMicroBatch::abandon() noexcept {
-  if (gathers_ != nullptr) gathers_->abandon(stream_->stream);
+  if (gathers_ != nullptr) return gathers_->abandon(stream_->stream);
+  try {  // without gathers, nothing that the stream waits for needs other ranks
+    gpu_.record(copied_, stream_->stream);
+    gpu_.wait(copied_);
+  } catch (const Error&) {  // NOLINT(bugprone-empty-catch): the GPU is lost, and its memory with it
+  }
 }
 
 MicroBatchOperands GpuMicroBatch::operands(const MicroBatchCall& call) const {

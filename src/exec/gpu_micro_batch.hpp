@@ -131,6 +131,7 @@ class GpuMicroBatch final : public MicroBatch {
   device::Gpu& gpu_;
   MicroBatchRunner& runner_;
   std::size_t arena_bytes_;
+  bool has_loss_;           ///< a part may leave it to another
   device::GpuBlock arena_;  ///< of a part
   Arriving values_, gradients_;
   std::vector<Leaving> leaving_;

@@ -18,6 +18,7 @@ class Parts(Place):
         """On fakes that know what orders each access; expects the CPU's hash, with an evaluation during training."""
         expected = self.hash(*self.STEPS)
         for ranks, parts, more in ((2, 2, ()), (3, 3, ("threads=1",)), (3, 2, ("parallel.in_flight=1",)),
+                                   (3, 2, ("parallel.sharding=gradients", "bucket_bytes=1000")),
                                    (3, "[{until: start, ranks: 2}, {ranks: 1}]", ("clip_norm=1.0",))):
             with self.subTest(ranks=ranks, parts=parts):
                 self.assertEqual(self.hash(*self.STEPS, "device=cuda", f"parallel.parts={parts}", *more,
@@ -42,6 +43,12 @@ class Parts(Place):
             with self.subTest(clip=clip):
                 self.assertEqual(self.hash(*words, f"clip_norm={clip}", "device=cuda", "parallel.parts=2", "--ranks", "3",
                                            module=CHECKED), expected)
+
+    def test_a_part_without_products_in_float16(self):
+        """Such as one of LSTMs: it passes on gradients that the loss's part has scaled."""
+        words = ("model={lstm: {layers: 2, width: 16}}", "precision={fp16: {initial_scale: 1024}}")
+        expected = self.gpt("device=cpu", *words)
+        self.assertEqual(self.gpt(*words, "parallel.parts=3", "--ranks", "3", module=CHECKED), expected)
 
     def test_branches(self):
         (self.folder / "job.yaml").write_text(TOWERS.read_text().replace("epochs: 3", "steps: 2"))

@@ -212,11 +212,14 @@ class Sharding(Place):
                                  r"'[A-Za-z -]+' of step 1")
 
     def test_messages_that_fail(self):
-        """While workers wait for parameters, some of which are still on their way: nothing of them is in use any more when
-        their memory is freed."""
-        for step, *words in ((1, "--ranks", "2"), (2, "--ranks", "2"),
-                             (1, "--ranks", "3", "parallel.parts=[{until: start, ranks: 2}, {ranks: 1}]")):
-            done = self.run_program("train", str(JOB), *self.STEPS, "device=cuda", PARAMETERS, *words, "timeout=100",
+        """While workers wait for parameters, or for room for gradients, some of which are still on their way: nothing of them
+        is in use any more when their memory is freed."""
+        for sharding, step, *words in (
+                (PARAMETERS, 1, "--ranks", "2"), (PARAMETERS, 2, "--ranks", "2"),
+                (PARAMETERS, 1, "--ranks", "3", "parallel.parts=[{until: start, ranks: 2}, {ranks: 1}]"),
+                (GRADIENTS, 1, "--ranks", "2"),
+                (GRADIENTS, 1, "--ranks", "3", "parallel.parts=[{until: start, ranks: 2}, {ranks: 1}]")):
+            done = self.run_program("train", str(JOB), *self.STEPS, "device=cuda", sharding, *words, "timeout=100",
                                     module=CHECKED, STAND_IN_FAILS=f"0:{step}", code=1)
             self.assertRegex(done.stderr, rf"(?m)^lockstep: {HOST}, rank 0, GPU 0 \(Stand-in, \S+\): the messages of step "
                              rf"{step} failed$")
