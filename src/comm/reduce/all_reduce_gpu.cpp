@@ -23,18 +23,6 @@ std::unique_ptr<GpuBufferMemory> gpu_buffer_memory(device::Gpu& gpu) {
   return std::make_unique<GpuBufferMemory>(gpu, gpu.make_kernel_stream());
 }
 
-GpuRounds own_slice(const ReducePlan& plan, int bucket) {
-  const BucketPlan& of = plan.buckets[static_cast<std::size_t>(bucket)];
-  GpuRounds rounds;
-  rounds.own.count = of.own_size();
-  rounds.first = of.own < 0 ? 0 : of.at(of.own).first;
-  return rounds;
-}
-
-GpuBufferMemory& as_gpu_memory(BufferMemory& memory) {
-  return static_cast<GpuBufferMemory&>(memory);
-}
-
 }  // namespace
 
 GpuAllReduce::GpuAllReduce(Communicator& communicator, GradientBuckets buckets, ReducerOptions options,
@@ -75,69 +63,11 @@ GpuAllReduce::~GpuAllReduce() {
   }
   try {
     gpu_.make_current();
-    gpu_.record(begun_, as_gpu_memory(*buffer_memory_).stream());
+    gpu_.record(begun_, gpu_memory().stream());
     gpu_.record(whole_, transport_stream_);  // an error may have occurred between two buckets
     for (const Event event : {begun_, whole_, released_}) gpu_.wait(event);
   } catch (const Error&) {  // NOLINT(bugprone-empty-catch): the GPU is lost, and its memory with it
   }
-}
-
-void GpuAllReduce::make_plan(const MicroBatchAssignment& assignment) {
-  const std::vector<int>& mine = assignment.micro_batches_of_rank.at(static_cast<std::size_t>(rank()));
-  merge_plan_ =
-      options_.exact ? tree_plan(tree_, tree_.maximal_subtrees(mine)) : chain_plan(buckets_.micro_batches, mine);
-  own_roots_ = merge_plan_.roots;
-  sums_.use(merge_plan_);
-  const ReducePlan plan = reduce_plan(assignment, hosts_, buckets_, rank(), options_.streamed);
-  rounds_.clear();
-  traffic_.clear();
-  for (int b = 0; b < bucket_count(); ++b) {
-    rounds_.push_back(streams(b) ? own_slice(plan, b) : gpu_rounds(plan, hosts_, b));
-    traffic_.push_back(bytes_of(plan, hosts_, b));
-  }
-  if (stream_) stream_->use(assignment);
-  order_exchanges();
-  make_memory();
-}
-
-void GpuAllReduce::order_exchanges() {
-  const int waves = stream_ ? stream_->waves() : 1;
-  exchanges_.clear();
-  numbers_.clear();
-  for (int wave = 0; wave < waves; ++wave) {
-    for (int b = 0; b < bucket_count(); ++b) {
-      const bool has = streams(b) || wave + 1 == waves;
-      numbers_.push_back(has ? static_cast<int>(exchanges_.size()) : -1);
-      if (has) exchanges_.push_back({wave, b});
-    }
-  }
-}
-
-// Memory only grows: it may be read until the previous step is released.
-void GpuAllReduce::make_memory() {
-  const auto roots = static_cast<std::size_t>(std::max(own_roots_, 1));
-  std::int64_t receive = stream_ ? stream_->plan().receive_elements(rank()) : 0;
-  for (int b = 0; b < bucket_count(); ++b) {
-    if (streams(b)) continue;
-    auto& memory = roots_[static_cast<std::size_t>(b)];
-    while (memory.size() < roots) {
-      memory.push_back(buffer_memory_->allocate(elements(b)));
-      gpu_.wait(transport_stream_, as_gpu_memory(*buffer_memory_).buffer(memory.back()).free);
-    }
-    receive = std::max(receive, rounds_[static_cast<std::size_t>(b)].receive_elements);
-  }
-  if (!transport_ || !options_.exact) return;
-  const auto block = [&](std::int64_t count) {
-    return device::GpuBlock(gpu_, static_cast<std::size_t>(count) * sizeof(float));
-  };
-  for (int b = static_cast<int>(reduced_.size()); b < bucket_count(); ++b) {
-    const bool scattered = buckets_.at(b).scattered;
-    reduced_.push_back(block(scattered ? rounds_[static_cast<std::size_t>(b)].own.count : elements(b)));
-  }
-  if (receive <= received_elements_) return;
-  received_ = {};              // frees it before the larger one is allocated
-  received_ = block(receive);  // finish() has waited for all uses of the previous block
-  received_elements_ = receive;
 }
 
 float* GpuAllReduce::root(int number, int bucket) const {
@@ -179,7 +109,7 @@ GradientBuffer GpuAllReduce::buffer(int micro_batch, int bucket) {
     wait_for_room(micro_batch, bucket);
     return stream_->buffer(micro_batch, bucket);
   }
-  GradientBuffer buffer = as_gpu_memory(*buffer_memory_).buffer(sums_.buffer(micro_batch, bucket).memory);
+  GradientBuffer buffer = gpu_memory().buffer(sums_.buffer(micro_batch, bucket).memory);
   if (merge_plan_.memory_of_leaf[static_cast<std::size_t>(micro_batch)] >= 0) buffer.free = begun_;
   return buffer;
 }
@@ -224,7 +154,7 @@ void GpuAllReduce::ready(int micro_batch, int bucket) {
     }
     return;
   }
-  GpuBufferMemory& sums = as_gpu_memory(*buffer_memory_);
+  GpuBufferMemory& sums = gpu_memory();
   sums.written(sums_.memory_of(micro_batch, bucket));
   const auto finished = sums_.ready(micro_batch, bucket);
   if (!finished) return;
@@ -335,7 +265,7 @@ void GpuAllReduce::finish() {
   const ActivityScope activity(recorder_.get(), "reduce", step_);
   if (!transport_) {
     LOCKSTEP_CHECK(!lacks_gradients(), "finish() comes after ready() of every micro-batch");
-    gpu_.record(whole_, as_gpu_memory(*buffer_memory_).stream());
+    gpu_.record(whole_, gpu_memory().stream());
     gpu_.wait(transport_stream_, whole_);
     gpu_.record(whole_, transport_stream_);
     return;

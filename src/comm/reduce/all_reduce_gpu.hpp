@@ -126,6 +126,7 @@ class GpuAllReduce final : public RankReducer {
 
  private:
   [[nodiscard]] static bool streams_any(const GradientBuckets& buckets, const ReducerOptions& options, int ranks);
+  [[nodiscard]] GpuBufferMemory& gpu_memory() const { return static_cast<GpuBufferMemory&>(*buffer_memory_); }
   /// Calls `move` with the transport's stream, between earlier and later work of this stream.
   void move_between(Stream stream, const std::function<void(Stream)>& move);
   void make_plan(const MicroBatchAssignment& assignment);

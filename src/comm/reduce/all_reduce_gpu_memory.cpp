@@ -1,4 +1,4 @@
-// What the all-reduce on a GPU allocates there, as it is counted before a run.
+// What the all-reduce on a GPU plans and allocates, and what it allocates as it is counted before a run.
 #include <algorithm>
 #include <bit>
 
@@ -32,6 +32,14 @@ const std::vector<int>& own_micro_batches(const ReducerShare& share) {
   return share.assignment.micro_batches_of_rank.at(static_cast<std::size_t>(share.rank));
 }
 
+GpuRounds own_slice(const ReducePlan& plan, int bucket) {
+  const BucketPlan& of = plan.buckets[static_cast<std::size_t>(bucket)];
+  GpuRounds rounds;
+  rounds.own.count = of.own_size();
+  rounds.first = of.own < 0 ? 0 : of.at(of.own).first;
+  return rounds;
+}
+
 /// Elements of the buckets that are not streamed, all together.
 std::int64_t gathered_elements(const GradientBuckets& buckets) {
   std::int64_t elements = 0;
@@ -40,6 +48,64 @@ std::int64_t gathered_elements(const GradientBuckets& buckets) {
 }
 
 }  // namespace
+
+void GpuAllReduce::make_plan(const MicroBatchAssignment& assignment) {
+  const std::vector<int>& mine = assignment.micro_batches_of_rank.at(static_cast<std::size_t>(rank()));
+  merge_plan_ =
+      options_.exact ? tree_plan(tree_, tree_.maximal_subtrees(mine)) : chain_plan(buckets_.micro_batches, mine);
+  own_roots_ = merge_plan_.roots;
+  sums_.use(merge_plan_);
+  const ReducePlan plan = reduce_plan(assignment, hosts_, buckets_, rank(), options_.streamed);
+  rounds_.clear();
+  traffic_.clear();
+  for (int b = 0; b < bucket_count(); ++b) {
+    rounds_.push_back(streams(b) ? own_slice(plan, b) : gpu_rounds(plan, hosts_, b));
+    traffic_.push_back(bytes_of(plan, hosts_, b));
+  }
+  if (stream_) stream_->use(assignment);
+  order_exchanges();
+  make_memory();
+}
+
+void GpuAllReduce::order_exchanges() {
+  const int waves = stream_ ? stream_->waves() : 1;
+  exchanges_.clear();
+  numbers_.clear();
+  for (int wave = 0; wave < waves; ++wave) {
+    for (int b = 0; b < bucket_count(); ++b) {
+      const bool has = streams(b) || wave + 1 == waves;
+      numbers_.push_back(has ? static_cast<int>(exchanges_.size()) : -1);
+      if (has) exchanges_.push_back({wave, b});
+    }
+  }
+}
+
+// Memory only grows: it may be read until the previous step is released.
+void GpuAllReduce::make_memory() {
+  const auto roots = static_cast<std::size_t>(std::max(own_roots_, 1));
+  std::int64_t receive = stream_ ? stream_->plan().receive_elements(rank()) : 0;
+  for (int b = 0; b < bucket_count(); ++b) {
+    if (streams(b)) continue;
+    auto& memory = roots_[static_cast<std::size_t>(b)];
+    while (memory.size() < roots) {
+      memory.push_back(buffer_memory_->allocate(elements(b)));
+      gpu_.wait(transport_stream_, gpu_memory().buffer(memory.back()).free);
+    }
+    receive = std::max(receive, rounds_[static_cast<std::size_t>(b)].receive_elements);
+  }
+  if (!transport_ || !options_.exact) return;
+  const auto block = [&](std::int64_t count) {
+    return device::GpuBlock(gpu_, static_cast<std::size_t>(count) * sizeof(float));
+  };
+  for (int b = static_cast<int>(reduced_.size()); b < bucket_count(); ++b) {
+    const bool scattered = buckets_.at(b).scattered;
+    reduced_.push_back(block(scattered ? rounds_[static_cast<std::size_t>(b)].own.count : elements(b)));
+  }
+  if (receive <= received_elements_) return;
+  received_ = {};              // frees it before the larger one is allocated
+  received_ = block(receive);  // finish() has waited for all uses of the previous block
+  received_elements_ = receive;
+}
 
 bool GpuAllReduce::streams_any(const GradientBuckets& buckets, const ReducerOptions& options, int ranks) {
   return options.streamed && options.exact && ranks > 1 &&

@@ -57,11 +57,11 @@ RingLayout ring_layout(const GradientBuckets& buckets, std::int64_t open, std::i
   return layout;
 }
 
-GpuRings::GpuRings(device::Gpu& gpu, Stream clears, RingLayout layout, int workers) : layout_(std::move(layout)) {
-  const auto bytes = static_cast<std::size_t>(layout_.elements) * sizeof(float);
+GpuRings::GpuRings(device::Gpu& gpu, Stream clears, const RingLayout& layout, int workers) : offsets_(layout.offsets) {
+  const auto bytes = static_cast<std::size_t>(layout.elements) * sizeof(float);
   for (int r = 0; r < workers; ++r) {
     Ring& ring = rings_.emplace_back(Ring{device::GpuBlock(gpu, bytes), gpu.make_event(), {}});
-    for (std::size_t i = 0; i < layout_.offsets.size(); ++i) ring.written.push_back(gpu.make_event());
+    for (std::size_t i = 0; i < offsets_.size(); ++i) ring.written.push_back(gpu.make_event());
     // Buckets are sent as a whole, including the gaps between tensors, which kernels never write.
     gpu.clear(clears, ring.memory.get(), bytes);
     gpu.record(ring.cleared, clears);
@@ -71,7 +71,7 @@ GpuRings::GpuRings(device::Gpu& gpu, Stream clears, RingLayout layout, int worke
 GradientBuffer GpuRings::buffer(int ring, int streamed) const {
   const Ring& of = rings_.at(static_cast<std::size_t>(ring));
   const auto i = static_cast<std::size_t>(streamed);
-  return {of.memory.as<float>() + layout_.offsets[i], false, of.cleared, of.written[i]};
+  return {of.memory.as<float>() + offsets_[i], false, of.cleared, of.written[i]};
 }
 
 }  // namespace lockstep::comm

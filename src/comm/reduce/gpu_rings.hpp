@@ -33,12 +33,10 @@ class GpuRings {
   using Stream = device::Gpu::Stream;
 
   /// `clears`: the stream on which memory is cleared.
-  GpuRings(device::Gpu& gpu, Stream clears, RingLayout layout, int workers);
+  GpuRings(device::Gpu& gpu, Stream clears, const RingLayout& layout, int workers);
 
   /// A bucket in a ring. Its `free` is that of new memory.
   [[nodiscard]] GradientBuffer buffer(int ring, int streamed) const;
-  [[nodiscard]] const RingLayout& layout() const { return layout_; }
-  [[nodiscard]] std::size_t count() const { return rings_.size(); }
 
  private:
   struct Ring {
@@ -46,7 +44,7 @@ class GpuRings {
     Event cleared;
     std::vector<Event> written;  ///< by streamed bucket
   };
-  RingLayout layout_;
+  std::vector<std::int64_t> offsets_;  ///< by streamed bucket
   std::vector<Ring> rings_;
 };
 

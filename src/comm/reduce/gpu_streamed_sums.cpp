@@ -69,20 +69,22 @@ GpuStreamedSums::GpuStreamedSums(device::Gpu& gpu, Stream stream, const Gradient
       hosts_(hosts),
       rank_(rank),
       numbers_(numbers_of_streamed(buckets)),
-      rings_(gpu, stream, ring_layout(buckets, options.open_elements, options.ahead_elements), options.workers) {
-  for (std::size_t i = 0; i < rings_.layout().offsets.size(); ++i) exchanged_.push_back(gpu.make_event());
+      layout_(ring_layout(buckets, options.open_elements, options.ahead_elements)),
+      workers_(options.workers) {
+  for (std::size_t i = 0; i < layout_.offsets.size(); ++i) exchanged_.push_back(gpu.make_event());
 }
 
 void GpuStreamedSums::use(const MicroBatchAssignment& assignment) {
+  if (!rings_) rings_ = std::make_unique<const GpuRings>(gpu_, stream_, layout_, workers_);
   plan_ = std::make_unique<const Plan>(buckets_, assignment, hosts_, rank_);
   leaves_.assign(assignment.waves.size(), {-1, 0, -1});
   own_leaves_.assign(plan_->sums.waves.size(), 0);
-  std::vector<int> last_wave(rings_.count(), -1);  // by ring
+  std::vector<int> last_wave(static_cast<std::size_t>(workers_), -1);  // by ring
   for (std::size_t w = 0; w < plan_->sums.waves.size(); ++w) {
     for (const WaveSums::Leaf& leaf : plan_->sums.waves[w].leaves) {
       if (leaf.rank != rank_) continue;
       const auto ring = static_cast<std::size_t>(leaf.place);
-      LOCKSTEP_CHECK(ring < rings_.count(), "a worker has one micro-batch of a wave");
+      LOCKSTEP_CHECK(ring < last_wave.size(), "a worker has one micro-batch of a wave");
       const int wave = static_cast<int>(w);
       leaves_[static_cast<std::size_t>(leaf.micro_batch)] = {wave, leaf.place, std::exchange(last_wave[ring], wave)};
       ++own_leaves_[w];
@@ -94,8 +96,7 @@ void GpuStreamedSums::use(const MicroBatchAssignment& assignment) {
 }
 
 std::int64_t GpuStreamedSums::elements() const {
-  return std::ssize(kept_) * plan_->kept_elements +
-         static_cast<std::int64_t>(rings_.count()) * rings_.layout().elements;
+  return std::ssize(kept_) * plan_->kept_elements + workers_ * layout_.elements;
 }
 
 const GpuStreamedSums::OwnLeaf& GpuStreamedSums::leaf_of(int micro_batch) const {
@@ -106,17 +107,16 @@ const GpuStreamedSums::OwnLeaf& GpuStreamedSums::leaf_of(int micro_batch) const 
 
 std::optional<GpuStreamedSums::Exchange> GpuStreamedSums::before(int micro_batch, int bucket) const {
   const OwnLeaf& leaf = leaf_of(micro_batch);
-  const RingLayout& layout = rings_.layout();
   const auto number = static_cast<std::size_t>(number_of(bucket));
-  const bool in_wave = layout.earlier[number] >= 0;
+  const bool in_wave = layout_.earlier[number] >= 0;
   const int wave = in_wave ? leaf.wave : leaf.earlier_wave;
   if (wave < 0) return std::nullopt;
-  const int other = in_wave ? layout.earlier[number] : layout.same[number];
+  const int other = in_wave ? layout_.earlier[number] : layout_.same[number];
   return Exchange{wave, static_cast<int>(std::find(numbers_.begin(), numbers_.end(), other) - numbers_.begin())};
 }
 
 GradientBuffer GpuStreamedSums::buffer(int micro_batch, int bucket) const {
-  GradientBuffer buffer = rings_.buffer(leaf_of(micro_batch).ring, number_of(bucket));
+  GradientBuffer buffer = rings_->buffer(leaf_of(micro_batch).ring, number_of(bucket));
   if (before(micro_batch, bucket)) buffer.free = exchanged(before(micro_batch, bucket)->bucket);
   return buffer;
 }
@@ -135,7 +135,7 @@ struct GpuStreamedSums::Arrived {
 GpuStreamedSums::Arrived GpuStreamedSums::exchange_leaves(Exchange exchange, GpuTransport& transport, float* received) {
   const Plan::Bucket& bucket = plan_->buckets[static_cast<std::size_t>(exchange.bucket)];
   const auto& leaves = plan_->sums.waves[static_cast<std::size_t>(exchange.wave)].leaves;
-  const auto own = [&](const WaveSums::Leaf& leaf) { return rings_.buffer(leaf.place, number_of(exchange.bucket)); };
+  const auto own = [&](const WaveSums::Leaf& leaf) { return rings_->buffer(leaf.place, number_of(exchange.bucket)); };
   std::vector<GpuTransport::Message> sends, receives;
   for (const WaveSums::Leaf& leaf : leaves) {
     if (leaf.rank == rank_) gpu_.wait(stream_, own(leaf).written);

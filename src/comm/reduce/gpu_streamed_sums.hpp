@@ -38,7 +38,7 @@ class GpuStreamedSums {
 
   /// What a rank adds, and for which slices: a value.
   struct Plan {
-    Plan(const GradientBuckets& buckets, const MicroBatchAssignment& assignment, const Hosts& hosts, int rank);
+    Plan(const GradientBuckets& all, const MicroBatchAssignment& assignment, const Hosts& hosts, int rank);
 
     WaveSums sums;       ///< of the rank's host
     SumPlan of_owner;    ///< the host's sums and those of other hosts
@@ -69,7 +69,7 @@ class GpuStreamedSums {
     return options.workers * ring_layout(buckets, options.open_elements, options.ahead_elements).elements;
   }
 
-  /// For the steps from now on. Memory only grows.
+  /// For the steps from now on. The first call allocates the rings, and memory only grows.
   void use(const MicroBatchAssignment& assignment);
   [[nodiscard]] const Plan& plan() const { return *plan_; }
   [[nodiscard]] int waves() const { return static_cast<int>(plan_->sums.waves.size()); }
@@ -111,8 +111,10 @@ class GpuStreamedSums {
   const Hosts& hosts_;
   const int rank_;
   std::vector<int> numbers_;  ///< by bucket, among the streamed ones; -1: not streamed
-  GpuRings rings_;
-  std::vector<Event> exchanged_;  ///< by streamed bucket
+  const RingLayout layout_;
+  const int workers_;
+  std::unique_ptr<const GpuRings> rings_;  ///< null before the first step
+  std::vector<Event> exchanged_;           ///< by streamed bucket
   std::unique_ptr<const Plan> plan_;
   std::vector<OwnLeaf> leaves_;         ///< by micro-batch
   std::vector<int> own_leaves_;         ///< by wave
