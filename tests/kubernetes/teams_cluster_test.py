@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Two teams on a real Kubernetes, by the commands of docs/kubernetes.md: each has a guaranteed share, borrows what the other
-leaves, and gives it back; a more urgent run of a team goes first. Whoever makes room writes a checkpoint, and goes on from
-it to the same bits."""
+"""Two teams on a real Kubernetes, by the commands of docs/kubernetes-operate.md: each has a guaranteed share, borrows
+what the other leaves, and gives it back; a more urgent run of a team goes first. Whoever makes room writes a
+checkpoint, and goes on from it to the same bits."""
 import pathlib
 import tempfile
 import unittest
