@@ -21,17 +21,17 @@ NOT_CODE = re.compile(r'R"(\w*)\(.*?\)\1"|"(?:\\.|[^"\\\n])*"|//[^\n]*|/\*.*?\*/
 
 # (limit, goal); smaller is better, but for the median.
 LIMITS = {
-    "source files": (1453, 800),
-    "lines": (139084, 108000),
-    "median lines of a file": (66, 90),
+    "source files": (1460, 800),
+    "lines": (140081, 108000),
+    "median lines of a file": (67, 90),
     "lines of the longest file": (606, 500),
-    "types per 1,000 lines of code": (18.1, 12),
-    "casts per 1,000 lines of code": (33.3, 12),
+    "types per 1,000 lines of code": (18.2, 12),
+    "casts per 1,000 lines of code": (33.6, 12),
     "lines that include or frame, %": (10.2, 6),
     "rooms": (25, 14),
     "arrows between rooms": (132, 60),
-    "words of docs": (75516, 55000),
-    "words of the longest page": (8502, 1500),
+    "words of docs": (75778, 55000),
+    "words of the longest page": (8494, 1500),
 }
 LARGER_IS_BETTER = {"median lines of a file"}
 
