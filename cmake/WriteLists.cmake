@@ -51,16 +51,22 @@ function(write FILE NAMESPACE INCLUDES TEXT)
     CONTENT "${INCLUDES}\nnamespace lockstep::${NAMESPACE} {\n\n${TEXT}\n}  // namespace lockstep::${NAMESPACE}\n")
 endfunction()
 
+# write_registry(FILE NAMESPACE INCLUDES KIND THEN MORE pattern): add_built_in() of a KINDRegistry, which adds each make_@()
+# of these sources (THEN is applied to what it adds), and MORE.
+function(write_registry FILE NAMESPACE INCLUDES KIND THEN MORE PATTERN)
+  file(GLOB FILES ${SOURCE}/${PATTERN})
+  names_in(NAMES "\n${KIND}Def make_@\\(\\) {" ${FILES})
+  lines(DECLARATIONS "${KIND}Def make_@();" ${NAMES})
+  lines(CALLS "  registry.add(make_@())${THEN};" ${NAMES})
+  write(${FILE} ${NAMESPACE} "${INCLUDES}" "${DECLARATIONS}
+void add_built_in(${KIND}Registry& registry) {
+${CALLS}}
+${MORE}")
+endfunction()
+
 names_in(ACTIVATIONS "USE\\([A-Z][A-Za-z0-9]*, @\\)" ${SOURCE}/ops/activations/activations.hpp)
 
-file(GLOB FILES ${SOURCE}/ops/*/*_op.cpp)
-names_in(NAMES "\nOpDef make_@\\(\\) {" ${FILES})
-lines(DECLARATIONS "OpDef make_@();" ${NAMES})
-lines(CALLS "  registry.add(make_@());" ${NAMES})
-write(ops.cpp ops "#include \"ops/registry.hpp\"\n" "${DECLARATIONS}
-void add_built_in(OpRegistry& registry) {
-${CALLS}}
-")
+write_registry(ops.cpp ops "#include \"ops/registry.hpp\"\n" Op "" "" ops/*/*_op.cpp)
 
 file(GLOB FILES ${SOURCE}/ops/*/*_onnx.cpp)
 names_in(NAMES "\nvoid @_to_onnx\\(OnnxScope& scope\\) {" ${FILES})
@@ -142,33 +148,10 @@ void for_each_optimizer(const Visit& visit) {
 ${VISITS}}
 ")
 
-file(GLOB FILES ${SOURCE}/optim/schedules/*.cpp)
-names_in(NAMES "\nScheduleDef make_@\\(\\) {" ${FILES})
-lines(DECLARATIONS "ScheduleDef make_@();" ${NAMES})
-lines(CALLS "  registry.add(make_@());" ${NAMES})
-write(optim.cpp optim "#include <optimizer_list.hpp>\n\n#include \"optim/registry.hpp\"\n" "${DECLARATIONS}
-void add_built_in(ScheduleRegistry& registry) {
-${CALLS}}
-
+write_registry(optim.cpp optim "#include <optimizer_list.hpp>\n\n#include \"optim/registry.hpp\"\n" Schedule "" "
 void add_built_in(OptimizerRegistry& registry) {
   for_each_optimizer([&](const char* /*name*/, const auto& make) { registry.add(make()); });
 }
-")
-
-file(GLOB FILES ${SOURCE}/graph/models/*.cpp)
-names_in(NAMES "\nModelDef make_@\\(\\) {" ${FILES})
-lines(DECLARATIONS "ModelDef make_@();" ${NAMES})
-lines(CALLS "  registry.add(make_@());" ${NAMES})
-write(models.cpp models "#include \"graph/zoo.hpp\"\n" "${DECLARATIONS}
-void add_built_in(ModelRegistry& registry) {
-${CALLS}}
-")
-
-file(GLOB FILES ${SOURCE}/data/augment_steps/*.cpp)
-names_in(NAMES "\nAugmentDef make_@\\(\\) {" ${FILES})
-lines(DECLARATIONS "AugmentDef make_@();" ${NAMES})
-lines(CALLS "  registry.add(make_@()).masks = true;" ${NAMES})
-write(augmentations.cpp data "#include \"lockstep/augment.hpp\"\n" "${DECLARATIONS}
-void add_built_in(AugmentRegistry& registry) {
-${CALLS}}
-")
+" optim/schedules/*.cpp)
+write_registry(models.cpp models "#include \"graph/zoo.hpp\"\n" Model "" "" graph/models/*.cpp)
+write_registry(augmentations.cpp data "#include \"lockstep/augment.hpp\"\n" Augment ".masks = true" "" data/augment_steps/*.cpp)

@@ -8,6 +8,7 @@
 
 #include "core/digest.hpp"
 #include "core/say.hpp"
+#include "core/socket_address.hpp"
 #include "core/whole_file.hpp"
 #include "store/http.hpp"
 #include "telemetry/unix_time.hpp"
@@ -36,8 +37,7 @@ std::map<std::string, std::string> known_here(const std::string& message) {
 
 std::string api_server() {
   const std::string host = environment("KUBERNETES_SERVICE_HOST"), port = environment("KUBERNETES_SERVICE_PORT");
-  return host.find(':') == std::string::npos ? fmt::format("https://{}:{}", host, port)
-                                             : fmt::format("https://[{}]:{}", host, port);
+  return is_ipv6(host) ? fmt::format("https://[{}]:{}", host, port) : fmt::format("https://{}:{}", host, port);
 }
 
 std::string problem_of(const store::HttpAnswer& answer) {
@@ -86,8 +86,7 @@ void report_unfit_node(const std::string& file, const std::string& account, cons
   }
   if (!problem.empty()) {
     say("warning: cannot tell Kubernetes that node {} is unfit, so this pod's replacement may be scheduled there "
-        "again: "
-        "{}\n",
+        "again: {}\n",
         environment("LOCKSTEP_NODE"), problem);
   }
 }
