@@ -53,10 +53,8 @@ plan::DataNeeds needs_of(const JobFile& job, const input::PreparedData& data, co
 
 plan::ModelSetup model_of(const JobFile& job, const input::PreparedData& data, const Graph& graph,
                           const exec::CpuDevice& device, bool on_gpus) {
-  plan::ModelSetup model{graph, job, exec::needs_of(exec::KernelSet(graph, Mode::training, device)), {}};
+  plan::ModelSetup model = plan::model_setup(graph, job, device, data.validation && !job.evaluate.never);
   model.on_gpus = on_gpus;
-  const bool evaluates = data.validation && !job.evaluate.never;
-  if (evaluates) model.inference = exec::needs_of(exec::KernelSet(graph, Mode::inference, device));
   return model;
 }
 

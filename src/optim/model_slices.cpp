@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 
 #include "comm/transport/messages.hpp"
@@ -105,6 +106,26 @@ std::vector<std::vector<ModelSlices::Owned>> ModelSlices::owned_by(int ranks, co
     }
   }
   return all;
+}
+
+std::vector<std::vector<std::int64_t>> ModelSlices::foreign_bytes(const comm::Hosts& hosts, const Graph& graph,
+                                                                  const Program& program,
+                                                                  const comm::GradientBuckets& buckets,
+                                                                  std::int64_t unit_bytes) {
+  const std::vector<int> unit_of = parameter_units(graph, program, unit_bytes);
+  const auto owned = owned_by(hosts.rank_count(), graph, program, buckets);
+  std::vector<std::int64_t> all(unit_of.empty() ? 0 : *std::max_element(unit_of.begin(), unit_of.end()) + 1);
+  std::vector foreign(static_cast<std::size_t>(hosts.count()), all);
+  for (std::size_t p = 0; p < owned.size(); ++p) {
+    const auto unit = static_cast<std::size_t>(unit_of[p]);
+    for (const auto& [extent, owner] : owned[p]) {
+      const std::int64_t bytes = (extent.end - extent.begin) * static_cast<std::int64_t>(sizeof(float));
+      all[unit] += bytes;
+      foreign[static_cast<std::size_t>(hosts.host_of(owner))][unit] -= bytes;
+    }
+  }
+  for (auto& host : foreign) std::transform(host.begin(), host.end(), all.begin(), host.begin(), std::plus());
+  return foreign;
 }
 
 // Tensors that are adjacent in the block and have one owner go in one message, including the gaps between them.

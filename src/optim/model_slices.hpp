@@ -47,6 +47,11 @@ class ModelSlices {
   /// By parameter, ascending, covering all elements: the owners among so many ranks.
   [[nodiscard]] static std::vector<std::vector<Owned>> owned_by(int ranks, const Graph& graph, const Program& program,
                                                                 const comm::GradientBuckets& buckets);
+  /// By host, and by unit of the parameters: bytes that are other hosts', if parameters are divided.
+  [[nodiscard]] static std::vector<std::vector<std::int64_t>> foreign_bytes(const comm::Hosts& hosts,
+                                                                            const Graph& graph, const Program& program,
+                                                                            const comm::GradientBuckets& buckets,
+                                                                            std::int64_t unit_bytes);
   /// Collective over `group`: the ranks that have the model, or this part of it. Group and graph must outlive it.
   ModelSlices(Communicator& group, const Graph& graph, const Program& program, const comm::GradientBuckets& buckets,
               const Options& options);

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <functional>
 #include <map>
+#include <numeric>
 #include <optional>
 #include <utility>
 
@@ -56,17 +58,13 @@ class PartCounter {
         part_(part),
         parameters_(block_bytes(part.graph(), part.graph().parameters)),
         statistics_(block_bytes(part.graph(), part.graph().states)),
-        unit_(setup.model.job.bucket_bytes),
         floats_(gradient_floats(*part.layout.buckets)),
+        needs_(setup.model.needs(placed.choice.sharding())),
         scratch_(scratch()),
-        kept_(kept(setup.model.training)),
-        packed_(max_packed()) {
+        kept_(kept(needs_.training)) {
     // TensorBoard's histograms of gradients are made from the sums when they are shown.
     const auto& shown = setup.model.job.telemetry.tensorboard;
     if (shown.enabled && shown.histograms.amount > 0) shown_ = block_bytes(part.graph(), trained(part.graph()));
-    for (const ValueId id : part.graph().parameters) {
-      unit_ = std::max(unit_, static_cast<std::int64_t>(part.graph().at(id).spec.bytes()));
-    }
     count_states();
     if (setup.optimizer != nullptr && setup.optimizer->matrix_step) {
       makers_.emplace(part.graph(), *setup.optimizer, optim::settings_of(*setup.optimizer, setup.model.job.optimizer),
@@ -77,9 +75,14 @@ class PartCounter {
                                             exec::max_open_elements(part.program(), *part.layout.buckets));
       tried_ = exec::scratch_elements(part.program(), *part.layout.buckets);
     }
+    if (divides_parameters(placed.choice.sharding()) && part.hosts->count() > 1) {
+      foreign_ = optim::ModelSlices::foreign_bytes(*part.hosts, part.graph(), part.program(), *part.layout.buckets,
+                                                   setup.model.job.bucket_bytes);
+      for (auto& units : foreign_) std::sort(units.begin(), units.end(), std::greater());
+    }
     if (part.programs->evaluation) {
       evaluated_ = static_cast<std::int64_t>(exec::MicroBatchRunner::arena_bytes(*part.programs->evaluation));
-      kept_to_evaluate_ = kept(setup.model.inference);
+      kept_to_evaluate_ = kept(needs_.inference);
     }
   }
 
@@ -109,11 +112,12 @@ class PartCounter {
   /// All of them; or, if hosts divide them, those of this host's owners plus the units of others that are kept at a
   /// time.
   [[nodiscard]] std::int64_t parameters() const {
-    const auto ranks = std::ssize(part_.ranks);
-    if (!divides_parameters(placed_.choice.sharding()) || local_ranks() == ranks) return parameters_;
-    const double share = static_cast<double>(local_ranks()) / static_cast<double>(ranks);
-    return std::min(parameters_,
-                    part_of(parameters_, share) + optim::ModelSlices::units_kept(workers(), local_ranks()) * unit_);
+    if (foreign_.empty()) return parameters_;
+    const int number = placed_.number_in_part[static_cast<std::size_t>(rank_)];
+    const auto& units = foreign_[static_cast<std::size_t>(part_.hosts->host_of(number))];  // the largest first
+    const std::ptrdiff_t kept = optim::ModelSlices::units_kept(workers(), local_ranks());
+    return parameters_ -
+           std::accumulate(units.begin() + std::min(kept, std::ssize(units)), units.end(), std::int64_t{0});
   }
 
   void count_gradients() {
@@ -210,13 +214,11 @@ class PartCounter {
     // Every second micro-batch is added to its sibling, so with an even number of flights half of them never add.
     const std::int64_t adding = own < 2 ? 0 : flights % 2 == 0 ? flights / 2 : flights;
     memory_.activations = (arena * flights + scratch_ * adding) * used;
-    const bool keeps = !divides_parameters(placed_.choice.sharding());
-    // If weights are packed for a single call, they are in their kernel's workspace, so only the largest counts.
-    memory_.kernels = (keeps ? kept_ : packed_) * used;
+    memory_.kernels = kept_ * used;
     if (part_.part) memory_.messages = bytes_of_messages(part_) * flights * used;
     if (!part_.programs->evaluation) return;
     memory_.activations += evaluated_ * flights * used;
-    if (keeps) memory_.kernels += kept_to_evaluate_ * used;
+    memory_.kernels += kept_to_evaluate_ * used;
   }
 
   /// Largest total size of one instruction's gradients that its kernel cannot add to a sibling's itself. The arena has
@@ -232,7 +234,7 @@ class PartCounter {
       for (const Location& location : instruction.statistics) add(location);
       for (std::size_t i = 0; i < instruction.parameter_gradients.size(); ++i) {
         const auto node = static_cast<std::size_t>(part_.nodes[static_cast<std::size_t>(instruction.node)]);
-        const bool adds = i < 64 && (setup_.model.training[node].adds >> i & 1U) != 0;
+        const bool adds = i < 64 && (needs_.training[node].adds >> i & 1U) != 0;
         if (!adds) add(instruction.parameter_gradients[i]);
       }
       most = std::max(most, floats);
@@ -244,14 +246,6 @@ class PartCounter {
     std::size_t bytes = 0;
     for (const std::int32_t node : part_.nodes) bytes += needs[static_cast<std::size_t>(node)].kept;
     return static_cast<std::int64_t>(bytes);
-  }
-
-  [[nodiscard]] std::int64_t max_packed() const {
-    std::size_t most = 0;
-    for (const std::int32_t node : part_.nodes) {
-      most = std::max(most, setup_.model.training[static_cast<std::size_t>(node)].kept);
-    }
-    return static_cast<std::int64_t>(most);
   }
 
   void count_data() {
@@ -280,11 +274,13 @@ class PartCounter {
   const PlacedPart& part_;
   // Of every rank of the part, in bytes.
   const std::int64_t parameters_, statistics_;
-  std::int64_t unit_, shown_ = 0, divided_states_ = 0, undivided_states_ = 0, evaluated_ = 0, kept_to_evaluate_ = 0;
+  std::int64_t shown_ = 0, divided_states_ = 0, undivided_states_ = 0, evaluated_ = 0, kept_to_evaluate_ = 0;
   const std::int64_t floats_;
   std::int64_t ring_ = 0, tried_ = 0;  // in floats, as is floats_
-  const std::int64_t scratch_, kept_, packed_;
+  const ModelSetup::Needs& needs_;
+  const std::int64_t scratch_, kept_;
   std::optional<optim::MatrixMakers> makers_;                // if the optimizer makes steps of whole matrices
+  std::vector<std::vector<std::int64_t>> foreign_;           // by host: bytes of each unit that are other hosts'
   std::map<int, HostStreams> host_streams_;                  // by host
   std::map<std::pair<std::vector<int>, int>, int> merging_;  // by micro-batches of partial sums, and workers
   // Of the rank that is being counted.

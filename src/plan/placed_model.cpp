@@ -48,6 +48,18 @@ int workers_of(int threads, int micro_batches, std::size_t ranks_of_part) {
 
 }  // namespace
 
+ModelSetup model_setup(const Graph& graph, const JobFile& job, const exec::Device& device, bool evaluates) {
+  const auto needs = [&](Mode mode, bool keeps_weights) {
+    return exec::needs_of(exec::KernelSet(graph, mode, device, 0, {}, keeps_weights));
+  };
+  ModelSetup setup{graph, job, {needs(Mode::training, true), {}}, ModelSetup::Needs{needs(Mode::training, false), {}}};
+  if (evaluates) {
+    setup.keeping.inference = needs(Mode::inference, true);
+    setup.packing->inference = needs(Mode::inference, false);
+  }
+  return setup;
+}
+
 Choice choice_of(const Job& job) {
   return {job.parallel, job.recompute};
 }
@@ -128,17 +140,19 @@ void Placer::deal(Cut& cut, bool interleaved) const {
   }
 }
 
-void Placer::compile(Cut& cut, Recompute recompute) const {
+void Placer::compile(Cut& cut, const Choice& choice) const {
+  const ModelSetup::Needs& needs = setup_.needs(choice.sharding());
+  Programs& all = cut.programs[{choice.recompute, divides_parameters(choice.sharding())}];
   for (const PlacedPart& part : cut.parts) {
     const PartBoundary* boundary = part.part ? &part.part->boundary : nullptr;
-    PartPrograms programs{exec::program_of(part.graph(), Mode::training, needs_of_part(setup_.training, part.nodes),
-                                           {.in_place = true, .recompute = recompute, .boundary = boundary}),
+    PartPrograms programs{exec::program_of(part.graph(), Mode::training, needs_of_part(needs.training, part.nodes),
+                                           {.in_place = true, .recompute = choice.recompute, .boundary = boundary}),
                           {}};
-    if (!setup_.inference.empty()) {
-      programs.evaluation = exec::program_of(part.graph(), Mode::inference, needs_of_part(setup_.inference, part.nodes),
+    if (!needs.inference.empty()) {
+      programs.evaluation = exec::program_of(part.graph(), Mode::inference, needs_of_part(needs.inference, part.nodes),
                                              {.boundary = boundary});
     }
-    cut.programs[recompute].push_back(std::make_shared<const PartPrograms>(std::move(programs)));
+    all.push_back(std::make_shared<const PartPrograms>(std::move(programs)));
   }
 }
 
@@ -154,26 +168,26 @@ bool same_slots(const Program& a, const Program& b) {
 
 }  // namespace
 
-void Placer::lay_out(Cut& cut, Recompute recompute, bool divided) const {
-  const auto& programs = cut.programs[recompute];
+void Placer::lay_out(Cut& cut, const Choice& choice) const {
+  const bool divided = choice.sharding() != Sharding::none;
+  const Programs& programs = cut.programs.at({choice.recompute, divides_parameters(choice.sharding())});
   for (const auto& [key, layouts] : cut.layouts) {
-    const auto& others = cut.programs[key.first];
+    const Programs& others = cut.programs.lower_bound({key.first, false})->second;
     const bool same = key.second == divided && std::equal(programs.begin(), programs.end(), others.begin(),
                                                           [](const auto& of, const auto& other) {
                                                             return same_slots(of->training, other->training);
                                                           });
     if (!same) continue;
     const std::vector<PartLayout> shared = layouts;
-    cut.layouts.emplace(std::pair(recompute, divided), shared);
+    cut.layouts.emplace(std::pair(choice.recompute, divided), shared);
     return;
   }
-  std::vector<PartLayout>& layouts = cut.layouts[{recompute, divided}];
+  std::vector<PartLayout>& layouts = cut.layouts[{choice.recompute, divided}];
   for (std::size_t p = 0; p < cut.parts.size(); ++p) {
     const PlacedPart& part = cut.parts[p];
-    comm::GradientBuckets buckets =
-        exec::gradient_buckets(cut.programs[recompute][p]->training, setup_.job.bucket_bytes, setup_.job.micro_batches,
-                               divided && part.ranks.size() > 1, part.shared, stored_in_another_order(part.graph()),
-                               setup_.on_gpus ? static_cast<int>(part.ranks.size()) : 0);
+    comm::GradientBuckets buckets = exec::gradient_buckets(
+        programs[p]->training, setup_.job.bucket_bytes, setup_.job.micro_batches, divided && part.ranks.size() > 1,
+        part.shared, stored_in_another_order(part.graph()), setup_.on_gpus ? static_cast<int>(part.ranks.size()) : 0);
     buckets.spread_owners = !setup_.on_gpus;
     // Slices of thousands of ranks take long, and most parts of a deep model are like the one before.
     if (p > 0 && *part.hosts == *cut.parts[p - 1].hosts && buckets == *layouts.back().buckets) {
@@ -201,13 +215,14 @@ PlacedModel Placer::place(const Choice& choice) {
   placed.workers = cut.workers;
   const bool divided = choice.sharding() != Sharding::none;
   if (!cut.dealt.contains(placed.streams_gradients)) deal(cut, placed.streams_gradients);
-  if (!cut.programs.contains(choice.recompute)) compile(cut, choice.recompute);
-  if (!cut.layouts.contains({choice.recompute, divided})) lay_out(cut, choice.recompute, divided);
+  const std::pair program(choice.recompute, divides_parameters(choice.sharding()));
+  if (!cut.programs.contains(program)) compile(cut, choice);
+  if (!cut.layouts.contains({choice.recompute, divided})) lay_out(cut, choice);
   std::vector<std::vector<int>> ranks_of_part;
   for (std::size_t p = 0; p < placed.parts.size(); ++p) {
     PlacedPart& part = placed.parts[p];
     part.dealt = cut.dealt[placed.streams_gradients][p];
-    part.programs = cut.programs[choice.recompute][p];
+    part.programs = cut.programs.at(program)[p];
     part.layout = cut.layouts[{choice.recompute, divided}][p];
     ranks_of_part.push_back(part.ranks);
   }

@@ -19,6 +19,7 @@
 #include "comm/reduce/rank_loads.hpp"
 #include "comm/transport/topology.hpp"
 #include "exec/compiled.hpp"
+#include "exec/device.hpp"
 #include "graph/parts.hpp"
 #include "graph/program.hpp"
 #include "lockstep/job.hpp"
@@ -37,10 +38,21 @@ struct Choice {
 struct ModelSetup {
   const Graph& graph;  ///< of one micro-batch, whole, as the device computes it (lowered)
   const JobFile& job;
-  std::vector<exec::KernelNeeds> training;   ///< by node of the graph
-  std::vector<exec::KernelNeeds> inference;  ///< for evaluations; empty: the run has none
-  bool on_gpus = false;                      ///< each rank has one
+  /// Of the kernels, by node of the graph.
+  struct Needs {
+    std::vector<exec::KernelNeeds> training;
+    std::vector<exec::KernelNeeds> inference;  ///< for evaluations; empty: the run has none
+  };
+  Needs keeping;                 ///< kernels keep packed weights
+  std::optional<Needs> packing;  ///< weights are packed for each call, as where parameters are divided; none: likewise
+  bool on_gpus = false;          ///< each rank has one
+  [[nodiscard]] const Needs& needs(Sharding sharding) const {
+    return packing && divides_parameters(sharding) ? *packing : keeping;
+  }
 };
+/// The graph, lowered for the device, and the job must outlive it.
+[[nodiscard]] ModelSetup model_setup(const Graph& graph, const JobFile& job, const exec::Device& device,
+                                     bool evaluates);
 
 /// The ranks that a model is placed on.
 struct RankSetup {
@@ -129,18 +141,20 @@ class Placer {
   [[nodiscard]] PlacedModel place(const Choice& choice);
 
  private:
+  using Programs = std::vector<std::shared_ptr<const PartPrograms>>;
   struct Cut {
     std::vector<PlacedPart> parts;
     std::vector<int> part_of_rank, number_in_part, workers;
     std::map<bool, std::vector<std::shared_ptr<const DealtMicroBatches>>> dealt;  ///< by whether it is interleaved
-    std::map<Recompute, std::vector<std::shared_ptr<const PartPrograms>>> programs;
+    /// By how it recomputes, and whether parameters are divided.
+    std::map<std::pair<Recompute, bool>, Programs> programs;
     /// By how it recomputes, and whether gradients are divided.
     std::map<std::pair<Recompute, bool>, std::vector<PartLayout>> layouts;
   };
   Cut& cut_of(const ParallelOptions& parallel);
   void deal(Cut& cut, bool interleaved) const;
-  void compile(Cut& cut, Recompute recompute) const;
-  void lay_out(Cut& cut, Recompute recompute, bool divided) const;
+  void compile(Cut& cut, const Choice& choice) const;
+  void lay_out(Cut& cut, const Choice& choice) const;
 
   const ModelSetup& setup_;
   const RankSetup& ranks_;

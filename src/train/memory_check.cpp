@@ -93,8 +93,7 @@ std::string made_by_rank_0(const Run& run, const std::function<std::string()>& m
 /// `rank` has no room.
 std::string refusal_of(const Run& run, const Balancing& balancing, const Found& found, int rank) {
   const Graph graph = run.context.device.lower(run.graph, run.options.lowered);
-  const plan::ModelSetup model{
-      graph, run.job, exec::needs_of(exec::KernelSet(graph, Mode::training, run.context.device)), {}};
+  const plan::ModelSetup model = plan::model_setup(graph, run.job, run.context.device, false);
   const plan::MemorySetup memory = plan::memory_setup(model, run.context.registries.optimizers);
   const plan::RankSetup ranks{run.communicator.topology().host_of, balancing.workers_of_ranks(), {}};
   plan::RankSetup dealt = ranks;
