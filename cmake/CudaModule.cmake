@@ -4,7 +4,7 @@
 # It takes the rooms it needs as static libraries, hidden, and nothing from the program: rooms have no globals, so the
 # copies are of code only (tests/cuda/module_test.py holds that), and any program may load it without linking for it.
 file(GLOB CUDA_SOURCES CONFIGURE_DEPENDS device/cuda/*.cpp device/cuda/*.cu ops/*/*_cuda.cu
-  comm/transport/nccl_*.cpp optim/*_cuda.cu input/*_cuda.cu)
+  comm/transport/nccl_*.cpp step/optim/*_cuda.cu data/input/*_cuda.cu)
 add_library(lockstep_cuda MODULE ${CUDA_SOURCES} ${KERNEL_UNITS} ${LOCKSTEP_LISTS}/cuda.cpp)
 set_target_properties(lockstep_cuda PROPERTIES
   LIBRARY_OUTPUT_DIRECTORY ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}
@@ -23,7 +23,7 @@ target_include_directories(lockstep_cuda PRIVATE ${CMAKE_SOURCE_DIR}/include ${C
 target_include_directories(lockstep_cuda SYSTEM PRIVATE ${CUDNN_INCLUDE_DIR} ${NCCL_INCLUDE_DIR})
 # The rooms come as archives, without the libraries that they need on the CPU: what calls those is not taken.
 set(ROOM_ARCHIVES)
-foreach(ROOM ops graph comm_transport device core)
+foreach(ROOM ops graph transport device core)
   list(APPEND ROOM_ARCHIVES $<TARGET_FILE:lockstep_${ROOM}>)
   add_dependencies(lockstep_cuda lockstep_${ROOM})
 endforeach()

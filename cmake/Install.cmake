@@ -1,7 +1,7 @@
 # cmake --install BUILD --prefix P, find_package(lockstep) and the tarball (cpack -G TGZ).
 #
 #   bin/lockstep                     the program
-#   include/lockstep, lib            public headers, one static library per room
+#   include/lockstep, lib            public headers, static libraries, one for each folder of a room
 #   lib/cmake/lockstep               the CMake package
 #   share/lockstep                   examples and data files that users may edit; helm: charts, rules and dashboards
 #   share/doc/lockstep               documentation
@@ -11,7 +11,7 @@ set(CMAKE_SKIP_INSTALL_ALL_DEPENDENCY ON)  # the tests need not be built
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
-set(ROOMS core config telemetry store data device graph comm_transport comm_reduce ops exec balance optim input checkpoint observe plan train launch)
+set(ROOMS core config telemetry store data device graph transport reduce ops exec balance optim input checkpoint observe plan train launch)
 set(ROOM_TARGETS ${ROOMS})
 list(TRANSFORM ROOM_TARGETS PREPEND lockstep_)
 foreach(ROOM ${ROOMS})

@@ -137,7 +137,7 @@ extern \"C\" __attribute__((visibility(\"default\"))) void lockstep_cuda_registe
 ${CALLS}}
 ")
 
-file(GLOB FILES RELATIVE ${SOURCE} ${SOURCE}/optim/optimizers/*.hpp)
+file(GLOB FILES RELATIVE ${SOURCE} ${SOURCE}/step/optim/optimizers/*.hpp)
 lines(INCLUDES "#include \"@\"" ${FILES})
 list(TRANSFORM FILES PREPEND ${SOURCE}/)
 names_in(NAMES "\ninline [A-Za-z]*Optimizer[A-Za-z<>]* make_@\\(\\) {" ${FILES})
@@ -148,10 +148,10 @@ void for_each_optimizer(const Visit& visit) {
 ${VISITS}}
 ")
 
-write_registry(optim.cpp optim "#include <optimizer_list.hpp>\n\n#include \"optim/registry.hpp\"\n" Schedule "" "
+write_registry(optim.cpp optim "#include <optimizer_list.hpp>\n\n#include \"step/optim/registry.hpp\"\n" Schedule "" "
 void add_built_in(OptimizerRegistry& registry) {
   for_each_optimizer([&](const char* /*name*/, const auto& make) { registry.add(make()); });
 }
-" optim/schedules/*.cpp)
+" step/optim/schedules/*.cpp)
 write_registry(models.cpp models "#include \"graph/zoo.hpp\"\n" Model "" "" graph/models/*.cpp)
 write_registry(augmentations.cpp data "#include \"lockstep/augment.hpp\"\n" Augment ".masks = true" "" data/augment_steps/*.cpp)

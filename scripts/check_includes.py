@@ -23,6 +23,7 @@ SYSTEM = ["sys/*", "linux/*", "netinet/*", "arpa/*"] + [
 class Tables:
     """What src/README.md says."""
     level: dict = field(default_factory=dict)    # room -> level
+    folders: dict = field(default_factory=dict)  # room -> its folders, lowest first; ".": its own files
     uses: dict = field(default_factory=dict)  # room -> rooms that it may use, including itself
     owner: dict = field(default_factory=dict)    # public header's stem -> room
     foreign: list = field(default_factory=list)  # (header pattern, file patterns)
@@ -48,7 +49,8 @@ def read_tables(page):
         elif kind == "level":
             room = names(cells[1])[0]
             tables.level[room] = int(cells[0])
-            tables.uses[room] = {word.strip() for word in cells[3].split(",")} - {"-"}
+            tables.folders[room] = names(cells[2])
+            tables.uses[room] = {word.strip() for word in cells[4].split(",")} - {"-"}
         elif kind == "public header":
             tables.owner.update({header: cells[1] for header in names(cells[0])})
         elif kind == "foreign header":
@@ -142,14 +144,26 @@ class Checker:
         else:
             self.check_room_use(path, line, room, owner, header)
 
-    def room_of(self, place):
-        """A room is a folder of src/, or a folder within one (comm/reduce)."""
-        inner = "/".join(place.parts[:2])
-        return inner if inner in self.tables.level else place.parts[0]
+    def folder_of(self, place):
+        """(its number among the room's folders, its name)."""
+        folders = self.tables.folders[place.parts[0]]
+        folder = place.parts[1] if len(place.parts) > 1 and place.parts[1] in folders else "."
+        return (folders.index(folder) if folder in folders else 0), folder
+
+    def check_use(self, path, line, place, other, header):
+        """`place` and `other`: paths below src/."""
+        room = place.parts[0]
+        if room != other.parts[0]:
+            self.check_room_use(path, line, room, other.parts[0], header)
+            return
+        (own, name), (used, folder) = self.folder_of(place), self.folder_of(other)
+        if used > own:
+            self.error(path, line, f"'{name}' of room '{room}' includes \"{header}\" of its folder '{folder}', "
+                                   "which comes after it")
 
     def check_source(self, path):
         place = path.relative_to(self.root / "src")
-        room = self.room_of(place)
+        room = place.parts[0]
         if room not in self.tables.level:
             self.error(path, 1, f"room '{room}' has no row in src/README.md")
             return
@@ -159,7 +173,7 @@ class Checker:
             elif header.startswith("lockstep/"):
                 self.check_public_use(path, line, room, header)
             elif (self.root / "src" / header).is_file():
-                self.check_room_use(path, line, room, self.room_of(pathlib.PurePath(header)), header)
+                self.check_use(path, line, place, pathlib.PurePath(header), header)
                 self.check_inner(path, line, header, place.as_posix())
             else:
                 self.error(path, line, f"\"{header}\" is not found: write the path from src/ or include/")
@@ -168,14 +182,18 @@ class Checker:
         path = self.root / "src" / "CMakeLists.txt"
         text = path.read_text()
         for match in re.finditer(r"^lockstep_room\(([\w/]+)([^)]*)\)", text, re.MULTILINE):
-            room, line = match.group(1), text.count("\n", 0, match.start()) + 1
-            used = re.search(r"\bUSES((?:\s+(?!LINKS\b)[\w/]+)*)", match.group(2))
+            place, line = pathlib.PurePath(match.group(1)), text.count("\n", 0, match.start()) + 1
+            room = place.parts[0]
+            used = re.search(r"\bUSES((?:\s+(?!LINKS\b|EXCLUDE\b)[\w/]+)*)", match.group(2))
             if room not in self.tables.level:
                 self.error(path, line, f"room '{room}' has no row in src/README.md")
                 continue
             for other in used.group(1).split() if used else []:
-                if other not in self.tables.uses[room]:
+                used_room = pathlib.PurePath(other).parts[0]
+                if used_room not in self.tables.uses[room]:
                     self.error(path, line, f"room '{room}' links '{other}', which is not in its row of src/README.md")
+                elif used_room == room and self.folder_of(place / "x")[0] <= self.folder_of(pathlib.PurePath(other, "x"))[0]:
+                    self.error(path, line, f"'{place}' links '{other}', which comes after it in src/README.md")
 
     def run(self):
         self.check_tables()

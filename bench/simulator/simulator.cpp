@@ -5,10 +5,10 @@
 #include <numeric>
 #include <optional>
 
-#include "balance/split.hpp"
 #include "comm/reduce/micro_batch_assignment.hpp"
 #include "core/median.hpp"
 #include "lockstep/random.hpp"
+#include "step/balance/split.hpp"
 
 namespace lockstep::balance {
 

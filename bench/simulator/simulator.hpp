@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "balance/balancer.hpp"
+#include "step/balance/balancer.hpp"
 
 namespace lockstep::balance {
 

@@ -16,7 +16,7 @@ namespace lockstep {
 struct Span {
   double amount = 0;
   bool epochs = false;
-  [[nodiscard]] std::int64_t steps(std::int64_t steps_per_epoch) const;  ///< rounded to the nearest
+  std::int64_t steps(std::int64_t steps_per_epoch) const;  ///< rounded to the nearest
   bool operator==(const Span&) const = default;
 };
 
@@ -47,20 +47,20 @@ class Attributes {
   explicit Attributes(std::map<std::string, Attribute> values) : values_(std::move(values)) {}
 
   void set(const std::string& name, Attribute value) { values_[name] = std::move(value); }
-  [[nodiscard]] bool has(const std::string& name) const { return values_.contains(name); }
-  [[nodiscard]] bool is_text(const std::string& name) const { return std::holds_alternative<std::string>(at(name)); }
-  [[nodiscard]] bool boolean(const std::string& name) const { return std::get<bool>(at(name)); }
-  [[nodiscard]] std::int64_t integer(const std::string& name) const { return std::get<std::int64_t>(at(name)); }
-  [[nodiscard]] double number(const std::string& name) const;  ///< an integer is a number too
-  [[nodiscard]] const std::string& text(const std::string& name) const { return std::get<std::string>(at(name)); }
-  [[nodiscard]] std::vector<std::int64_t> integers(const std::string& name) const;
-  [[nodiscard]] const std::vector<Span>& spans(const std::string& name) const;
-  [[nodiscard]] const Span& span(const std::string& name) const { return std::get<Span>(at(name)); }
-  [[nodiscard]] const std::map<std::string, Attribute>& all() const { return values_; }
+  bool has(const std::string& name) const { return values_.contains(name); }
+  bool is_text(const std::string& name) const { return std::holds_alternative<std::string>(at(name)); }
+  bool boolean(const std::string& name) const { return std::get<bool>(at(name)); }
+  std::int64_t integer(const std::string& name) const { return std::get<std::int64_t>(at(name)); }
+  double number(const std::string& name) const;  ///< an integer is a number too
+  const std::string& text(const std::string& name) const { return std::get<std::string>(at(name)); }
+  std::vector<std::int64_t> integers(const std::string& name) const;
+  const std::vector<Span>& spans(const std::string& name) const;
+  const Span& span(const std::string& name) const { return std::get<Span>(at(name)); }
+  const std::map<std::string, Attribute>& all() const { return values_; }
   bool operator==(const Attributes&) const = default;
 
  private:
-  [[nodiscard]] const Attribute& at(const std::string& name) const;
+  const Attribute& at(const std::string& name) const;
   std::map<std::string, Attribute> values_;
 };
 

@@ -25,25 +25,25 @@ struct ImageSize {
 struct ImageView {
   const std::uint8_t* data = nullptr;
   std::int64_t height = 0, width = 0, channels = 0;
-  [[nodiscard]] const std::uint8_t* row(std::int64_t y) const { return data + y * width * channels; }
+  const std::uint8_t* row(std::int64_t y) const { return data + y * width * channels; }
 };
 
 /// An image that reuses its memory from sample to sample.
 class Image {
  public:
-  [[nodiscard]] std::int64_t height() const { return height_; }
-  [[nodiscard]] std::int64_t width() const { return width_; }
-  [[nodiscard]] std::int64_t channels() const { return channels_; }
-  [[nodiscard]] ImageView view() const { return {pixels_.data(), height_, width_, channels_}; }
+  std::int64_t height() const { return height_; }
+  std::int64_t width() const { return width_; }
+  std::int64_t channels() const { return channels_; }
+  ImageView view() const { return {pixels_.data(), height_, width_, channels_}; }
   [[nodiscard]] std::uint8_t* row(std::int64_t y) { return pixels_.data() + y * width_ * channels_; }
   [[nodiscard]] std::span<std::uint8_t> pixels() { return pixels_; }
 
   /// Whether pixels are numbers of classes (Feature::Kind::mask). A step takes the nearest pixel then, outside() where
   /// there is none, and leaves values alone.
-  [[nodiscard]] bool is_mask() const { return is_mask_; }
+  bool is_mask() const { return is_mask_; }
   void set_mask(bool is_mask) { is_mask_ = is_mask; }
   /// What lies outside of the image: black, or of masks what does not count.
-  [[nodiscard]] std::uint8_t outside() const { return is_mask_ ? 255 : 0; }
+  std::uint8_t outside() const { return is_mask_ ? 255 : 0; }
 
   /// Copies these pixels.
   void assign(const ImageView& source) {
@@ -57,7 +57,7 @@ class Image {
     std::swap(pixels_, old_);
     const ImageView before{old_.data(), height_, width_, channels_};
     height_ = height, width_ = width;
-    pixels_.resize(static_cast<std::size_t>(height * width * channels_));
+    pixels_.resize(height * width * channels_);
     return before;
   }
 
@@ -75,7 +75,7 @@ class AugmentStep {
   /// Thread-safe: several threads call it concurrently.
   virtual void apply(Image& image, RandomStream& random) const = 0;
   /// The size of apply()'s result for an input of this size. Throws Error(configuration) if the step cannot handle it.
-  [[nodiscard]] virtual ImageSize output_size(ImageSize input) const { return input; }
+  virtual ImageSize output_size(ImageSize input) const { return input; }
 };
 
 /// Rows top ... bottom - 1 and columns left ... right - 1; it may extend beyond the image.
@@ -96,7 +96,7 @@ struct PixelMove {
 class MoveStep : public AugmentStep {
  public:
   /// Draws the move for an image of this size. Thread-safe: several threads call it concurrently.
-  [[nodiscard]] virtual PixelMove draw(ImageSize input, RandomStream& random) const = 0;
+  virtual PixelMove draw(ImageSize input, RandomStream& random) const = 0;
   void apply(Image& image, RandomStream& random) const final;
 };
 
@@ -114,8 +114,8 @@ struct AugmentDef {
 class AugmentRegistry {
  public:
   AugmentDef& add(AugmentDef def);  ///< throws Error(usage) if the name is taken
-  [[nodiscard]] const AugmentDef* find(const std::string& name) const;
-  [[nodiscard]] std::vector<const AugmentDef*> all() const;  ///< by name
+  const AugmentDef* find(const std::string& name) const;
+  std::vector<const AugmentDef*> all() const;  ///< by name
 
  private:
   std::map<std::string, std::unique_ptr<AugmentDef>> defs_;

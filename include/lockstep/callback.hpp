@@ -21,10 +21,10 @@ class TrainingState {
 
   /// Ends the run after this step, as early stopping does: a last checkpoint says that it is finished.
   void stop(bool stopped = true) { stopped_ = stopped; }
-  [[nodiscard]] bool is_stopped() const { return stopped_; }
+  bool is_stopped() const { return stopped_; }
   /// From the next step on, the schedule's learning rate is multiplied by this. Checkpoints keep it.
   void set_learning_rate_factor(double factor) { learning_rate_factor_ = factor; }
-  [[nodiscard]] double learning_rate_factor() const { return learning_rate_factor_; }
+  double learning_rate_factor() const { return learning_rate_factor_; }
 
  private:
   bool stopped_ = false;

@@ -23,18 +23,12 @@ struct Topology {
   std::vector<std::string> host_names;  ///< by host
   std::vector<int> numbers = {};        ///< if these are only some of the job's ranks: each one's number in the job;
                                         ///< empty: ranks are numbered as here
-  [[nodiscard]] bool same_host(int a, int b) const {
-    return host_of.at(static_cast<std::size_t>(a)) == host_of.at(static_cast<std::size_t>(b));
-  }
-  [[nodiscard]] const std::string& host_name(int rank) const {
-    return host_names.at(static_cast<std::size_t>(host_of.at(static_cast<std::size_t>(rank))));
-  }
+  bool same_host(int a, int b) const { return host_of.at(a) == host_of.at(b); }
+  const std::string& host_name(int rank) const { return host_names.at(host_of.at(rank)); }
   /// The rank's number in messages.
-  [[nodiscard]] int number(int rank) const {
-    return numbers.empty() || rank < 0 ? rank : numbers.at(static_cast<std::size_t>(rank));
-  }
-  [[nodiscard]] int local_rank(int rank) const;  ///< position among its host's ranks
-  [[nodiscard]] int local_size(int rank) const;
+  int number(int rank) const { return numbers.empty() || rank < 0 ? rank : numbers.at(rank); }
+  int local_rank(int rank) const;  ///< position among its host's ranks
+  int local_size(int rank) const;
 };
 
 /// Extends the deadline of waits: those for a rank that waits for others in its turn.
@@ -78,9 +72,9 @@ struct TrafficCounters {
 class Communicator {
  public:
   virtual ~Communicator() = default;
-  [[nodiscard]] virtual int rank() const = 0;
-  [[nodiscard]] virtual int size() const = 0;
-  [[nodiscard]] virtual const Topology& topology() const = 0;
+  virtual int rank() const = 0;
+  virtual int size() const = 0;
+  virtual const Topology& topology() const = 0;
 
   /// Messages between two ranks with one tag arrive in order. The caller may use tags 0 ... 2^20 - 1, of which the
   /// upper half is reserved for the reducers. Any thread may call these. `notify` is called once when the message has
@@ -101,7 +95,7 @@ class Communicator {
   /// Not exact: the association is the library's.
   virtual void all_reduce_sum(std::span<float> values, const Operation& operation) = 0;
 
-  [[nodiscard]] virtual TrafficCounters traffic() const = 0;
+  virtual TrafficCounters traffic() const = 0;
   /// Ends every rank of the job at once with this exit code; for errors that only one rank sees.
   [[noreturn]] virtual void abort(int exit_code) = 0;
 };

@@ -52,7 +52,7 @@ struct Column {
   std::vector<std::string> categories;  ///< empty: numbers
   bool missing = false;                 ///< whether some value is missing
   bool dates = false;                   ///< days since 1970-01-01, with the time of the day as a fraction
-  [[nodiscard]] std::int64_t elements() const {
+  std::int64_t elements() const {
     return (categories.empty() ? 1 : static_cast<std::int64_t>(categories.size())) + (missing ? 1 : 0);
   }
 };
@@ -74,7 +74,7 @@ struct MaskedTokens {
   double span = 1;          ///< how many are hidden beside each other, on average
   std::int64_t token = -1;  ///< that stands for them; -1: one more at the end of the vocabulary
   /// Whether the vocabulary has one token more.
-  [[nodiscard]] bool adds_token() const { return share > 0 && token < 0; }
+  bool adds_token() const { return share > 0 && token < 0; }
 };
 
 /// What indexing found out, before step 0.
@@ -122,8 +122,8 @@ struct EncodedFeature {
 class DataSet {
  public:
   virtual ~DataSet() = default;
-  [[nodiscard]] virtual const DataSetInfo& info() const = 0;
-  [[nodiscard]] virtual std::int64_t size() const = 0;
+  virtual const DataSetInfo& info() const = 0;
+  virtual std::int64_t size() const = 0;
   /// Decodes sample `id` into `out`, reusing its memory where shapes allow. Throws Error(data) that names the file and
   /// what is wrong with it: BadSample if its bytes are at fault.
   virtual void read(std::int64_t id, Sample& out) const = 0;
@@ -138,19 +138,19 @@ class DataSet {
   }
   /// Overwrites `out` with the sample as it is stored, in order of the features, so that packing need not encode it
   /// again. Returns false if the source has nothing better than read().
-  [[nodiscard]] virtual bool read_encoded(std::int64_t id, std::vector<EncodedFeature>& out) const {
+  virtual bool read_encoded(std::int64_t id, std::vector<EncodedFeature>& out) const {
     (void)id, (void)out;
     return false;
   }
   /// The sample's name, for messages and for lists that split a set: "train/cat/7.jpg"; "#7" if it has none.
-  [[nodiscard]] virtual std::string name(std::int64_t id) const { return "#" + std::to_string(id); }
+  virtual std::string name(std::int64_t id) const { return "#" + std::to_string(id); }
   /// The class of sample `id` without decoding the rest; -1 if it has none.
-  [[nodiscard]] virtual std::int64_t label(std::int64_t id) const {
+  virtual std::int64_t label(std::int64_t id) const {
     (void)id;
     return -1;
   }
   /// Bytes read from files so far by this process, for the end report.
-  [[nodiscard]] virtual std::uint64_t bytes_read() const { return 0; }
+  virtual std::uint64_t bytes_read() const { return 0; }
 };
 
 /// A source of a job that names a reader.

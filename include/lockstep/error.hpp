@@ -28,7 +28,7 @@ enum class ExitCode : int {
 class Error : public std::runtime_error {
  public:
   Error(ExitCode code, const std::string& message) : std::runtime_error(message), code_(code) {}
-  [[nodiscard]] ExitCode code() const noexcept { return code_; }
+  ExitCode code() const noexcept { return code_; }
 
  private:
   ExitCode code_;

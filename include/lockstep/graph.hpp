@@ -42,7 +42,7 @@ enum class Role : std::uint8_t {
 struct RoundedGradient {
   DType dtype = DType::f32;  ///< f32: it is stored like the value
   std::int64_t gap = 0;      ///< elements
-  [[nodiscard]] bool rounds() const { return dtype != DType::f32; }
+  bool rounds() const { return dtype != DType::f32; }
   bool operator==(const RoundedGradient&) const = default;
 };
 
@@ -95,7 +95,7 @@ struct Graph {
   std::vector<std::int32_t> metrics;  ///< indices of the metric nodes
   bool keeps_output = false;          ///< with a loss: inference has the output among its results, too
 
-  [[nodiscard]] const Value& at(ValueId id) const { return values.at(static_cast<std::size_t>(id)); }
+  const Value& at(ValueId id) const { return values.at(id); }
 };
 
 }  // namespace lockstep

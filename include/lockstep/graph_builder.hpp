@@ -41,9 +41,9 @@ class GraphBuilder {
   /// Nodes added from now on belong to this part (Node::part); empty: to the previous node's.
   void begin_part(const std::string& name) { part_ = name; }
 
-  [[nodiscard]] const TensorSpec& spec(ValueId id) const { return graph_.at(id).spec; }
-  [[nodiscard]] std::int64_t batch() const { return batch_; }
-  [[nodiscard]] const OpRegistry& ops() const { return ops_; }
+  const TensorSpec& spec(ValueId id) const { return graph_.at(id).spec; }
+  std::int64_t batch() const { return batch_; }
+  const OpRegistry& ops() const { return ops_; }
   [[nodiscard]] Graph& graph() { return graph_; }
 
  private:
@@ -81,9 +81,9 @@ struct ModelDef {
 
 class ModelRegistry {
  public:
-  void add(ModelDef model);                                         ///< throws Error(usage) if the name is taken
-  [[nodiscard]] const ModelDef& at(const std::string& name) const;  ///< throws Error(internal) if absent
-  [[nodiscard]] const std::map<std::string, ModelDef>& all() const { return models_; }
+  void add(ModelDef model);                           ///< throws Error(usage) if the name is taken
+  const ModelDef& at(const std::string& name) const;  ///< throws Error(internal) if absent
+  const std::map<std::string, ModelDef>& all() const { return models_; }
 
  private:
   std::map<std::string, ModelDef> models_;

@@ -20,8 +20,8 @@ struct Place {
   std::string file;
   int line = 0;
   int column = 0;
-  std::string path;                        ///< "job.model.layers[2].conv"
-  [[nodiscard]] std::string text() const;  ///< "job.yaml:12:5: job.model.layers[2].conv"
+  std::string path;          ///< "job.model.layers[2].conv"
+  std::string text() const;  ///< "job.yaml:12:5: job.model.layers[2].conv"
 };
 
 /// One entry of `layers:`.
@@ -146,10 +146,8 @@ struct DataOptions {
   std::string validation_list;              ///< a file with one sample name or id a line
   std::optional<bool> stratify;             ///< each class apart; none: of a fold, where there are classes
   std::optional<std::uint64_t> split_seed;  ///< of the samples that fraction or fold draw; none: the job's seed
-  [[nodiscard]] bool cuts_validation() const {
-    return validation_fraction > 0 || validation_fold.of > 0 || !validation_list.empty();
-  }
-  [[nodiscard]] bool has_validation() const { return validation || cuts_validation(); }
+  bool cuts_validation() const { return validation_fraction > 0 || validation_fold.of > 0 || !validation_list.empty(); }
+  bool has_validation() const { return validation || cuts_validation(); }
   Resample resample = Resample::never;  ///< of the training set, by the job's seed
   std::optional<SoftLabelOptions> soft_labels;
   std::optional<ClassWeightOptions> class_weights;
@@ -303,7 +301,7 @@ struct Job {
   std::vector<LossOptions> losses;   ///< several, of one model: instead of `loss`, which is not used then
   std::vector<std::string> metrics;  ///< "accuracy"; of several losses "kind/accuracy"
   /// What each of several losses has on its own ("kind/loss"), and the metrics.
-  [[nodiscard]] std::vector<std::string> reported() const;
+  std::vector<std::string> reported() const;
   OptimizerOptions optimizer;
   LearningRateOptions learning_rate;
   double clip_norm = 0;  ///< 0: off
@@ -325,7 +323,7 @@ struct Job {
   CheckpointOptions checkpoint;
   TelemetryOptions telemetry;
   double timeout_seconds = 60;  ///< deadline of a wait for other ranks
-  [[nodiscard]] std::chrono::milliseconds timeout() const {
+  std::chrono::milliseconds timeout() const {
     return std::chrono::milliseconds(static_cast<std::int64_t>(timeout_seconds * 1000));
   }
   std::int64_t bucket_bytes = 1 << 20;
@@ -336,7 +334,7 @@ struct JobFile : Job {
   JobFile() = default;
   JobFile(Job job) : Job(std::move(job)) {}  // NOLINT(google-explicit-constructor): one that nobody wrote down
   /// Where `path` ("job.batch_size") is in the file; only the path if it is not there.
-  [[nodiscard]] Place place_of(const std::string& path) const;
+  Place place_of(const std::string& path) const;
 
   std::map<std::string, Place> places;  ///< of what was written
 };

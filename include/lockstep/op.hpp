@@ -121,27 +121,27 @@ struct BackwardCall {
 class Kernel {
  public:
   virtual ~Kernel() = default;
-  [[nodiscard]] virtual std::size_t workspace_bytes() const { return 0; }
+  virtual std::size_t workspace_bytes() const { return 0; }
   /// Bytes that it keeps between calls, such as packed weights, once it has run in all its directions.
-  [[nodiscard]] virtual std::size_t kept_bytes() const { return 0; }
+  virtual std::size_t kept_bytes() const { return 0; }
   /// Which algorithms the kernel's library uses, for the record of a run; empty if there was nothing to choose.
-  [[nodiscard]] virtual std::string algorithms() const { return ""; }
+  virtual std::string algorithms() const { return ""; }
   virtual void forward(const ForwardCall& call) = 0;
   virtual void backward(const BackwardCall& call);  ///< by default an error: not differentiable
   /// Computes output 0 again, with the bits of forward(), from the inputs and what forward() saved, and writes no
   /// statistics. If it exists, the output need not stay in memory until backward().
   virtual void recompute(const ForwardCall& call);  ///< by default an error
   /// Whether recompute() exists and is cheap: no matrix multiplication, no second pass over all samples.
-  [[nodiscard]] virtual bool can_recompute() const { return false; }
+  virtual bool can_recompute() const { return false; }
   /// Whether backward() can add the gradient of this parameter to what the memory holds (BackwardCall::add_to). The
   /// bits must be the same as if it were written elsewhere and then added: each element is rounded to float32 once,
   /// before it is added.
-  [[nodiscard]] virtual bool adds_gradient(std::size_t /*parameter*/) const { return false; }
+  virtual bool adds_gradient(std::size_t /*parameter*/) const { return false; }
   /// Whether backward() can add the gradient of input 0 to another one (BackwardCall::input_gradient_term), which may
   /// be where the sum is written.
-  [[nodiscard]] virtual bool adds_input_gradient() const { return false; }
+  virtual bool adds_input_gradient() const { return false; }
   /// Whether backward() can take the gradient of output 0 as two terms (BackwardCall::output_gradient_term).
-  [[nodiscard]] virtual bool adds_output_gradients() const { return false; }
+  virtual bool adds_output_gradients() const { return false; }
 };
 
 using KernelFactory = std::function<std::unique_ptr<Kernel>(const KernelRequest&)>;
@@ -250,9 +250,9 @@ class OpRegistry {
   /// `takes_low_precision`, `rounds_gradient`: see OpDef. Throws as at() does.
   void add_kernel(const std::string& op, DeviceKind device, KernelFactory factory, bool takes_low_precision = false,
                   bool rounds_gradient = false);
-  [[nodiscard]] const OpDef* find(const std::string& name) const;  ///< null if absent
-  [[nodiscard]] const OpDef& at(const std::string& name) const;    ///< throws Error(internal) if absent
-  [[nodiscard]] std::vector<const OpDef*> all() const;             ///< by name
+  const OpDef* find(const std::string& name) const;  ///< null if absent
+  const OpDef& at(const std::string& name) const;    ///< throws Error(internal) if absent
+  std::vector<const OpDef*> all() const;             ///< by name
 
  private:
   std::map<std::string, std::unique_ptr<OpDef>> ops_;

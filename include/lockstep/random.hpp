@@ -14,7 +14,7 @@ using PhiloxWords = std::array<std::uint32_t, 4>;
 [[nodiscard]] constexpr PhiloxWords philox(std::uint64_t key, const PhiloxWords& counter) {
   constexpr std::uint64_t kMultiplier0 = 0xD2511F53, kMultiplier1 = 0xCD9E8D57;
   constexpr std::uint32_t kWeyl0 = 0x9E3779B9, kWeyl1 = 0xBB67AE85;
-  auto key0 = static_cast<std::uint32_t>(key), key1 = static_cast<std::uint32_t>(key >> 32);
+  std::uint32_t key0 = key, key1 = key >> 32;
   PhiloxWords c = counter;
   for (int round = 0; round < 10; ++round) {
     const std::uint64_t p0 = kMultiplier0 * c[0], p1 = kMultiplier1 * c[2];
@@ -43,7 +43,7 @@ using PhiloxWords = std::array<std::uint32_t, 4>;
 
 /// Uniform in [0, 1): the top 24 bits.
 [[nodiscard]] constexpr float to_unit(std::uint32_t word) {
-  return static_cast<float>(word >> 8) * 0x1p-24F;
+  return (word >> 8) * 0x1p-24F;
 }
 
 /// The random words for one purpose, such as augmenting one sample. Streams that differ in key, id or substream are
@@ -64,7 +64,7 @@ class RandomStream {
   float unit() { return to_unit(word()); }  ///< uniform in [0, 1)
   float between(float low, float high) { return low + (high - low) * unit(); }
   /// Uniform in 0 ... bound - 1, up to a bias below 2^-32 * bound.
-  std::uint32_t below(std::uint32_t bound) { return static_cast<std::uint32_t>((std::uint64_t{word()} * bound) >> 32); }
+  std::uint32_t below(std::uint32_t bound) { return (std::uint64_t{word()} * bound) >> 32; }
 
  private:
   std::uint64_t key_;

@@ -27,13 +27,13 @@ class Registry {
     return **defs_.insert(next, std::make_unique<Def>(std::move(def)));
   }
 
-  [[nodiscard]] const Def* find(const std::string& name) const {
+  const Def* find(const std::string& name) const {
     const auto found = std::find_if(defs_.begin(), defs_.end(), [&](const auto& def) { return def->name == name; });
     return found == defs_.end() ? nullptr : found->get();
   }
 
   /// If there is none, throws Error(configuration) that lists the known names.
-  [[nodiscard]] const Def& at(const std::string& name) const {
+  const Def& at(const std::string& name) const {
     if (const Def* def = find(name)) return *def;
     std::string known;
     for (const auto& def : defs_) known += (known.empty() ? "" : ", ") + def->name;
@@ -42,7 +42,7 @@ class Registry {
   }
 
   /// By `order`, then by name.
-  [[nodiscard]] std::vector<const Def*> all() const {
+  std::vector<const Def*> all() const {
     std::vector<const Def*> all;
     for (const auto& def : defs_) all.push_back(def.get());
     return all;

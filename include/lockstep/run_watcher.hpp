@@ -18,10 +18,10 @@ enum class StopRequest : std::uint8_t {
 class RunWatcher {
  public:
   virtual ~RunWatcher() = default;
-  virtual void step_done(std::int64_t step) = 0;               ///< `step`: steps done
-  [[nodiscard]] virtual StopRequest stop_request() const = 0;  ///< a request on one rank is enough
+  virtual void step_done(std::int64_t step) = 0;  ///< `step`: steps done
+  virtual StopRequest stop_request() const = 0;   ///< a request on one rank is enough
   /// The launch that started this rank, as it signs the run directory; empty: none. Called by any thread.
-  [[nodiscard]] virtual std::string launch() const { return {}; }
+  virtual std::string launch() const { return {}; }
 };
 
 /// Steps to trace, counted from 1 as in the run's reports; last 0: none.

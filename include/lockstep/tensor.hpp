@@ -25,8 +25,8 @@ using Shape = std::vector<std::int64_t>;
 struct TensorSpec {
   DType dtype = DType::f32;
   Shape shape;
-  [[nodiscard]] std::int64_t elements() const { return lockstep::elements(shape); }
-  [[nodiscard]] std::size_t bytes() const { return static_cast<std::size_t>(elements()) * size_of(dtype); }
+  std::int64_t elements() const { return lockstep::elements(shape); }
+  std::size_t bytes() const { return elements() * size_of(dtype); }
   bool operator==(const TensorSpec&) const = default;
 };
 
@@ -35,8 +35,8 @@ class AlignedBytes {
  public:
   AlignedBytes() = default;
   explicit AlignedBytes(std::size_t bytes);
-  [[nodiscard]] std::byte* data() const { return data_.get(); }
-  [[nodiscard]] std::size_t size() const { return size_; }
+  std::byte* data() const { return data_.get(); }
+  std::size_t size() const { return size_; }
 
  private:
   struct Free {
@@ -51,14 +51,14 @@ class Tensor {
  public:
   Tensor() = default;
   explicit Tensor(TensorSpec spec) : spec_(std::move(spec)), bytes_(spec_.bytes()) {}
-  [[nodiscard]] const TensorSpec& spec() const { return spec_; }
-  [[nodiscard]] const Shape& shape() const { return spec_.shape; }
-  [[nodiscard]] DType dtype() const { return spec_.dtype; }
-  [[nodiscard]] std::int64_t elements() const { return spec_.elements(); }
-  [[nodiscard]] std::byte* bytes() const { return bytes_.data(); }
+  const TensorSpec& spec() const { return spec_; }
+  const Shape& shape() const { return spec_.shape; }
+  DType dtype() const { return spec_.dtype; }
+  std::int64_t elements() const { return spec_.elements(); }
+  std::byte* bytes() const { return bytes_.data(); }
   /// All elements; T has the size of the dtype.
   template <class T>
-  [[nodiscard]] std::span<T> as() const {
+  std::span<T> as() const {
     return {reinterpret_cast<T*>(bytes_.data()), static_cast<std::size_t>(elements())};
   }
 

@@ -40,11 +40,11 @@ class TrainedModel {
   TrainedModel(TrainedModel&& other) noexcept;
   TrainedModel& operator=(TrainedModel&& other) noexcept;
 
-  [[nodiscard]] const std::string& path() const;  ///< of the checkpoint or the file
-  [[nodiscard]] std::int64_t step() const;        ///< of the checkpoint; -1 for a .safetensors file, which has none
-  [[nodiscard]] std::string parameters_sha256() const;
+  const std::string& path() const;  ///< of the checkpoint or the file
+  std::int64_t step() const;        ///< of the checkpoint; -1 for a .safetensors file, which has none
+  std::string parameters_sha256() const;
   /// About the training data, without the samples: features, names of classes.
-  [[nodiscard]] const DataSetInfo& data() const;
+  const DataSetInfo& data() const;
 
   /// Evaluates every sample of one of the job's sets ("validation", "test" or "train") once. Collective; the bits do
   /// not depend on the number of ranks.
@@ -53,9 +53,9 @@ class TrainedModel {
   [[nodiscard]] EvaluationResult evaluate(const DataSet& set);
 
   /// What the model reads from a sample, before the job's preparation; other features of a sample are ignored.
-  [[nodiscard]] const std::vector<Feature>& inputs() const;
+  const std::vector<Feature>& inputs() const;
   /// The shape of a sample's prediction: the last layer's values, such as one score per class.
-  [[nodiscard]] const Shape& prediction_shape() const;
+  const Shape& prediction_shape() const;
   /// Computes a prediction for each sample, on this rank only, with several threads. `take` may be called concurrently
   /// and in any order.
   void predict(const DataSet& samples,

@@ -11,15 +11,15 @@
 #include <nlohmann/json.hpp>
 #include <span>
 
-#include "bench/reduce_times.hpp"
 #include "cli/svg_chart.hpp"
 #include "comm/transport/mpi_session.hpp"
 #include "comm/transport/topology.hpp"
 #include "core/errno_code.hpp"
 #include "core/median.hpp"
 #include "lockstep/error.hpp"
-#include "telemetry/text.hpp"
-#include "train/device_choice.hpp"
+#include "observe/telemetry/text.hpp"
+#include "run/train/device_choice.hpp"
+#include "tools/bench/reduce_times.hpp"
 
 namespace lockstep::cli {
 
@@ -116,14 +116,14 @@ AllReduceRow row_of(const bench::ReduceTimes& times, int ranks, std::uint64_t by
           .ranks = ranks,
           .median = seconds,
           .best = *std::min_element(times.seconds.begin(), times.seconds.end()),
-          .bus_bytes_per_second = bench::bus_bandwidth(static_cast<double>(bytes), ranks, seconds),
+          .bus_bytes_per_second = bench::bus_bandwidth(bytes, ranks, seconds),
           .shared_memory_bytes = times.shared_memory_bytes,
           .network_bytes = times.network_bytes};
 }
 
 /// The row of the slowest rank, the same on every rank.
 AllReduceRow slowest(Communicator& all, const AllReduceRow& mine) {
-  std::vector<AllReduceRow> rows(static_cast<std::size_t>(all.size()));
+  std::vector<AllReduceRow> rows(all.size());
   all.all_gather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(rows)),
                  {"bench", 0, kLongestPart});
   return *std::max_element(rows.begin(), rows.end(),
@@ -137,7 +137,7 @@ std::vector<AllReduceRow> measure(Communicator& all, const Part& part, const All
   for (const Way& way : ways_of(device)) {
     AllReduceRow mine;
     if (part.ranks != nullptr) {
-      const auto elements = static_cast<std::int64_t>(bytes / sizeof(float));
+      const std::int64_t elements = bytes / sizeof(float);
       mine = row_of(time_way(*part.ranks, options, device, way.adder, elements), part.ranks->size(), bytes);
     }
     rows.push_back(slowest(all, mine));
@@ -164,12 +164,11 @@ void print_columns(const Part& part, bool only_one, const std::vector<Way>& ways
 
 void print_rows(const std::vector<AllReduceRow>& rows) {
   using telemetry::byte_count;
-  fmt::print("{:>10}", size_text(static_cast<double>(rows[0].bytes)));
+  fmt::print("{:>10}", size_text(rows[0].bytes));
   for (const AllReduceRow& row : rows) {
     fmt::print("  {:>9.3f} ms {:>10}/s", 1e3 * row.median, byte_count(row.bus_bytes_per_second));
   }
-  fmt::print("  {:>12}  {:>12}\n", byte_count(static_cast<double>(rows[0].shared_memory_bytes)),
-             byte_count(static_cast<double>(rows[0].network_bytes)));
+  fmt::print("  {:>12}  {:>12}\n", byte_count(rows[0].shared_memory_bytes), byte_count(rows[0].network_bytes));
 }
 
 void print_all_reduce_json(const Part& part, const std::vector<Way>& ways, const std::vector<AllReduceRow>& rows) {

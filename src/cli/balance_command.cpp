@@ -14,9 +14,9 @@
 #include "cli/commands.hpp"
 #include "core/median.hpp"
 #include "lockstep/error.hpp"
-#include "telemetry/event_json.hpp"
-#include "telemetry/event_text.hpp"
-#include "telemetry/text.hpp"
+#include "observe/telemetry/event_json.hpp"
+#include "observe/telemetry/event_text.hpp"
+#include "observe/telemetry/text.hpp"
 
 namespace lockstep::cli {
 
@@ -118,7 +118,7 @@ double measured_seconds(const Attempt& attempt, std::int64_t from, std::int64_t 
     const DoneStep& step = attempt.steps[i];
     if (step.step <= from + kSettling || step.step > end) continue;
     const DoneStep& before = attempt.steps[i - 1];
-    const double taken = (step.seconds - before.seconds) / static_cast<double>(step.step - before.step);
+    const double taken = (step.seconds - before.seconds) / (step.step - before.step);
     if (std::isfinite(taken)) seconds.push_back(taken);
   }
   return median(std::move(seconds));

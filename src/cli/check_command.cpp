@@ -4,27 +4,27 @@
 #include <memory>
 #include <utility>
 
-#include "checkpoint/saved_model.hpp"
 #include "cli/commands.hpp"
 #include "cli/job_argument.hpp"
 #include "cli/opened_job.hpp"
 #include "core/say.hpp"
+#include "data/input/foreseen_data.hpp"
 #include "device/threads.hpp"
-#include "input/foreseen_data.hpp"
-#include "plan/limits.hpp"
-#include "plan/report.hpp"
-#include "telemetry/text.hpp"
-#include "train/catalogue.hpp"
-#include "train/device_choice.hpp"
-#include "train/job_warnings.hpp"
-#include "train/same_run.hpp"
+#include "observe/telemetry/text.hpp"
+#include "run/checkpoint/saved_model.hpp"
+#include "run/plan/limits.hpp"
+#include "run/plan/report.hpp"
+#include "run/train/catalogue.hpp"
+#include "run/train/device_choice.hpp"
+#include "run/train/job_warnings.hpp"
+#include "run/train/same_run.hpp"
 
 namespace lockstep::cli {
 
 namespace {
 
 double step_of(std::int64_t micro_batches) {
-  return 100.0 / static_cast<double>(micro_batches);
+  return 100.0 / micro_batches;
 }
 
 void print_shares(const JobFile& job, const config::Catalogue& catalogue) {

@@ -9,11 +9,11 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "checkpoint/chosen_checkpoint.hpp"
 #include "cli/checkpoint_commands.hpp"
 #include "cli/validators.hpp"
 #include "lockstep/error.hpp"
-#include "telemetry/text.hpp"
+#include "observe/telemetry/text.hpp"
+#include "run/checkpoint/chosen_checkpoint.hpp"
 
 namespace lockstep::cli {
 
@@ -59,9 +59,9 @@ void print_checkpoint_text(const CheckpointRow& row) {
     fmt::print("{}  {}\n", row.path, row.damage);
     return;
   }
-  std::string text = fmt::format(
-      "{}  {}, {} tensors in {} file{}", row.path, telemetry::byte_count(static_cast<double>(bytes_of(*row.manifest))),
-      row.manifest->tensors.size(), row.manifest->files.size(), row.manifest->files.size() == 1 ? "" : "s");
+  std::string text =
+      fmt::format("{}  {}, {} tensors in {} file{}", row.path, telemetry::byte_count(bytes_of(*row.manifest)),
+                  row.manifest->tensors.size(), row.manifest->files.size(), row.manifest->files.size() == 1 ? "" : "s");
   for (const auto& [name, value] : row.manifest->progress.metrics) {
     text += fmt::format("  {} {}", name, telemetry::short_number(value));
   }

@@ -8,11 +8,11 @@
 #include <map>
 #include <memory>
 
-#include "checkpoint/chosen_checkpoint.hpp"
 #include "cli/checkpoint_commands.hpp"
 #include "config/config.hpp"
 #include "lockstep/error.hpp"
-#include "telemetry/text.hpp"
+#include "observe/telemetry/text.hpp"
+#include "run/checkpoint/chosen_checkpoint.hpp"
 
 namespace lockstep::cli {
 
@@ -31,7 +31,7 @@ Tensors by_name(const checkpoint::Checkpoint& checkpoint) {
 }
 
 std::vector<float> values_of(const checkpoint::Checkpoint& checkpoint, const checkpoint::SavedTensor& tensor) {
-  std::vector<float> values(static_cast<std::size_t>(elements(tensor.shape)));
+  std::vector<float> values(elements(tensor.shape));
   checkpoint::load(checkpoint, {{tensor.name, {tensor.shape, values}}});
   return values;
 }
@@ -43,7 +43,7 @@ std::string difference(const std::vector<float>& a, const std::vector<float>& b)
   for (std::size_t i = 0; i < a.size(); ++i) {
     if (std::bit_cast<std::uint32_t>(a[i]) == std::bit_cast<std::uint32_t>(b[i])) continue;
     ++differ;
-    const double apart = std::abs(static_cast<double>(a[i]) - static_cast<double>(b[i]));
+    const double apart = std::abs(static_cast<double>(a[i]) - b[i]);
     if (apart > largest || std::isnan(apart)) largest = apart;
   }
   if (differ == 0) return "";
@@ -62,7 +62,7 @@ class Differences {
   void compare(const std::string& name, const T& a, const T& b) {
     if (a != b) add(name, fmt::format("{} and {}", a, b));
   }
-  [[nodiscard]] int count() const { return count_; }
+  int count() const { return count_; }
 
  private:
   int count_ = 0;

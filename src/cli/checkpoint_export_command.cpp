@@ -8,22 +8,22 @@
 #include <map>
 #include <memory>
 
-#include "checkpoint/chosen_checkpoint.hpp"
-#include "checkpoint/files.hpp"
-#include "checkpoint/saved_model.hpp"
 #include "cli/checkpoint_commands.hpp"
 #include "cli/predict.hpp"
 #include "cli/validators.hpp"
 #include "data/augment.hpp"
 #include "data/readers/table_columns.hpp"
-#include "exchange/onnx_model.hpp"
-#include "exchange/torch_weights.hpp"
 #include "graph/lora.hpp"
 #include "lockstep/error.hpp"
-#include "telemetry/text.hpp"
-#include "train/catalogue.hpp"
-#include "train/job_graph.hpp"
-#include "train/loaded_model.hpp"
+#include "observe/telemetry/text.hpp"
+#include "run/checkpoint/chosen_checkpoint.hpp"
+#include "run/checkpoint/files.hpp"
+#include "run/checkpoint/saved_model.hpp"
+#include "run/train/catalogue.hpp"
+#include "run/train/job_graph.hpp"
+#include "run/train/loaded_model.hpp"
+#include "tools/formats/onnx_model.hpp"
+#include "tools/formats/torch_weights.hpp"
 
 namespace lockstep::cli {
 
@@ -69,9 +69,9 @@ class CheckpointModel {
   }
 
   /// Layers whose adapters are merged.
-  [[nodiscard]] std::size_t merged() const { return merged_.size(); }
+  std::size_t merged() const { return merged_.size(); }
   /// `merge`: without adapters; else the model as it is trained, whose adapted weights values() has merged.
-  [[nodiscard]] exchange::ExportedModel exported(bool merge = true) const {
+  formats::ExportedModel exported(bool merge = true) const {
     const DataSetInfo& info = model_.data();
     const input::PreparedData& data = model_.prepared();
     const Graph* const graph = merge ? &graph_ : &model_.graph();
@@ -96,13 +96,13 @@ class CheckpointModel {
             .data = data.schema.text()};
   }
 
-  [[nodiscard]] std::vector<std::map<std::string, std::string>> spellings() const {
+  std::vector<std::map<std::string, std::string>> spellings() const {
     std::vector<std::map<std::string, std::string>> of_columns;
     for (const auto& column : model_.data().columns) of_columns.push_back(data::other_spellings(column.categories));
     return of_columns;
   }
 
-  [[nodiscard]] std::vector<exchange::ExportedFile> adapter() const {
+  std::vector<formats::ExportedFile> adapter() const {
     const JobFile& job = model_.job();
     if (!job.model.lora || !job.initialize) {
       throw Error(ExitCode::usage,
@@ -112,21 +112,21 @@ class CheckpointModel {
                               job.model.lora ? "initialize" : "model.lora"));
     }
     const LoraOptions& lora = *job.model.lora;
-    return exchange::peft_files(exported(false), {lora.rank, lora.alpha, lora.dropout, job.initialize->from});
+    return formats::peft_files(exported(false), {lora.rank, lora.alpha, lora.dropout, job.initialize->from});
   }
 
  private:
-  [[nodiscard]] std::vector<exchange::ExportedInput> inputs() const {
+  std::vector<formats::ExportedInput> inputs() const {
     const auto& prepared = model_.prepared();
     const data::PipelineOptions preparation{
         .steps = model_.job().data.prepare, .mean = prepared.schema.mean, .stddev = prepared.schema.stddev};
     const data::Pipeline pipeline(model_.inputs(), preparation, registries_.augmentations);
-    std::vector<exchange::ExportedInput> inputs;
+    std::vector<formats::ExportedInput> inputs;
     for (std::size_t i = 0; i < model_.inputs().size(); ++i) {
       const Feature& feature = model_.inputs()[i];
       auto [factor, shift] = pipeline.scale(i);
       if (feature.kind == Feature::Kind::image) {  // of a row, in which they repeat
-        factor.resize(static_cast<std::size_t>(feature.spec.shape.back()));
+        factor.resize(feature.spec.shape.back());
         shift.resize(factor.size());
       }
       inputs.push_back({feature, std::move(factor), std::move(shift)});
@@ -134,8 +134,8 @@ class CheckpointModel {
     return inputs;
   }
 
-  [[nodiscard]] std::vector<exchange::ExportedOutput> outputs() const {
-    std::vector<exchange::ExportedOutput> outputs;
+  std::vector<formats::ExportedOutput> outputs() const {
+    std::vector<formats::ExportedOutput> outputs;
     const bool alone = model_.outputs().size() == 1;
     for (const train::ModelOutput& output : model_.outputs()) {
       const bool named = output.classes.size() == output.size || (output.classes.size() == 2 && output.size == 1);
@@ -158,7 +158,7 @@ class CheckpointModel {
     return {job(false), path, registries_, *communicator_, {}, [job] { return job(true); }};
   }
 
-  [[nodiscard]] Graph without_lora() const {
+  Graph without_lora() const {
     JobFile job = model_.job();
     job.model.lora.reset();
     input::PreparedData data = model_.prepared();
@@ -192,8 +192,8 @@ bool has_adapters(const checkpoint::Checkpoint& checkpoint) {
 }
 
 /// `merged`: set to the number of layers whose adapters are merged.
-std::vector<exchange::ExportedFile> files_of(const ExportArguments& arguments, const checkpoint::Checkpoint& checkpoint,
-                                             std::size_t& merged) {
+std::vector<formats::ExportedFile> files_of(const ExportArguments& arguments, const checkpoint::Checkpoint& checkpoint,
+                                            std::size_t& merged) {
   const fs::path target = arguments.target;
   const std::optional<bool> average = takes_average(arguments, checkpoint);
   if (arguments.to == "lockstep" && !has_adapters(checkpoint)) {
@@ -201,12 +201,12 @@ std::vector<exchange::ExportedFile> files_of(const ExportArguments& arguments, c
   }
   const CheckpointModel loaded(checkpoint.path, average);
   if (arguments.to == "peft") return loaded.adapter();
-  const exchange::ExportedModel model = loaded.exported();
+  const formats::ExportedModel model = loaded.exported();
   merged = loaded.merged();
-  if (arguments.to == "lockstep") return {{target.filename(), exchange::lockstep_weights(model)}};
-  if (arguments.to == "torch") return exchange::torch_files(model, target.filename());
-  if (arguments.to == "onnx") return {{target.filename(), exchange::onnx_model(model, arguments.raw)}};
-  return exchange::huggingface_files(model);
+  if (arguments.to == "lockstep") return {{target.filename(), formats::lockstep_weights(model)}};
+  if (arguments.to == "torch") return formats::torch_files(model, target.filename());
+  if (arguments.to == "onnx") return {{target.filename(), formats::onnx_model(model, arguments.raw)}};
+  return formats::huggingface_files(model);
 }
 
 int write(const ExportArguments& arguments) {
@@ -234,11 +234,10 @@ int write(const ExportArguments& arguments) {
                &file != &files.front() ? ""
                                        : fmt::format("the model of {}, {}", checkpoint.path,
                                                      choice.empty() ? "" : fmt::format("the {} checkpoint, ", choice)),
-               telemetry::byte_count(static_cast<double>(file.bytes.size())));
+               telemetry::byte_count(file.bytes.size()));
   }
   if (merged > 0) {
-    fmt::print("merged the adapters of {} into the weights\n",
-               telemetry::counted(static_cast<std::int64_t>(merged), "layer"));
+    fmt::print("merged the adapters of {} into the weights\n", telemetry::counted(merged, "layer"));
   }
   return 0;
 }

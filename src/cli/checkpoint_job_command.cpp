@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "cli/checkpoint_commands.hpp"
-#include "exchange/huggingface_job.hpp"
+#include "tools/formats/huggingface_job.hpp"
 
 namespace lockstep::cli {
 
@@ -17,7 +17,7 @@ void add_checkpoint_job(CLI::App& checkpoint, Action& run) {
   command->add_option("FOLDER", *folder, "a folder with config.json, and with the weights")->required();
   command->callback([&run, folder] {
     run = [folder] {
-      fmt::print("{}", exchange::huggingface_job(*folder));
+      fmt::print("{}", formats::huggingface_job(*folder));
       return 0;
     };
   });

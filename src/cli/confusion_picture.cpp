@@ -23,12 +23,12 @@ data::Picture confusion_picture(const EvaluationDetails& details) {
   const std::int64_t left = named ? kLetters * (data::kGlyphWidth + 1) + 2 : 0;
   data::Picture picture(classes * cell, left + classes * cell, kPaper);
   for (std::int64_t k = 0; named && k < classes; ++k) {
-    const std::string name = details.rows[static_cast<std::size_t>(k)].name.substr(0, kLetters);
+    const std::string name = details.rows[k].name.substr(0, kLetters);
     data::write_text(picture, name, k * cell + (cell - data::kGlyphHeight) / 2, 0);
   }
   for (const Confusion& pair : details.confusions) {
-    const std::int64_t of = details.rows[static_cast<std::size_t>(pair.actual)].samples;
-    const double share = static_cast<double>(pair.samples) / static_cast<double>(of);
+    const std::int64_t of = details.rows[pair.actual].samples;
+    const double share = static_cast<double>(pair.samples) / of;
     const auto faded = [&](int color) { return static_cast<std::uint8_t>(kPaper - share * (kPaper - color)); };
     const bool right = pair.actual == pair.predicted;
     for (std::int64_t y = 0; y < cell - 1; ++y) {

@@ -16,7 +16,7 @@
 #include "data/open.hpp"
 #include "data/pack.hpp"
 #include "lockstep/error.hpp"
-#include "telemetry/text.hpp"
+#include "observe/telemetry/text.hpp"
 
 namespace lockstep::cli {
 
@@ -44,7 +44,7 @@ std::string find_mirrors() {
 }
 
 void show_fetched(const std::string& name, std::uint64_t done, std::uint64_t all) {
-  const double share = all > 0 ? 100.0 * static_cast<double>(done) / static_cast<double>(all) : 0;
+  const double share = all > 0 ? 100.0 * static_cast<double>(done) / all : 0;
   say("\r{}: {:.0f} %{}", name, share, done == all ? "\n" : "");
 }
 
@@ -55,9 +55,7 @@ int fetch(const FetchArguments& arguments) {
   const std::string directory = arguments.directory.empty() ? "data/" + arguments.name : arguments.directory;
   for (const auto& file : data::fetch(arguments.name, directory, options)) {
     fmt::print("{} {}\n", file.path,
-               file.was_there
-                   ? "already there"
-                   : fmt::format("received, {} bytes", telemetry::grouped(static_cast<std::int64_t>(file.received))));
+               file.was_there ? "already there" : fmt::format("received, {} bytes", telemetry::grouped(file.received)));
   }
   return 0;
 }
@@ -93,7 +91,7 @@ int pack(PackArguments& arguments) {
   const DataWords words = read_data_words(arguments.words);
   const auto set = data::open(words.job.data.train, {.readers = &words.registries.readers});
   data::PackOptions options;
-  options.segment_bytes = static_cast<std::int64_t>(arguments.segment_megabytes * 1e6);
+  options.segment_bytes = arguments.segment_megabytes * 1e6;
   if (isatty(STDERR_FILENO) == 1) options.progress = show_packed;
   for (const auto& written : data::pack(*set, path, options)) fmt::print("wrote {}\n", written);
   fmt::print("{} samples; use it with data.train.packed={}\n", telemetry::grouped(set->size()), path);

@@ -11,13 +11,13 @@
 #include "cli/data_words.hpp"
 #include "core/cache_directory.hpp"
 #include "data/contact_sheet.hpp"
+#include "data/input/prepared_data.hpp"
 #include "data/look_alikes.hpp"
 #include "data/readers/row_windows.hpp"
 #include "data/sample_identities.hpp"
 #include "data/statistics.hpp"
-#include "input/prepared_data.hpp"
 #include "lockstep/error.hpp"
-#include "telemetry/text.hpp"
+#include "observe/telemetry/text.hpp"
 
 namespace lockstep::cli {
 
@@ -106,13 +106,12 @@ void print_table_columns(const DataSetInfo& info, const data::ChannelStatistics&
       }
     } else {
       const std::size_t shown = all ? column.categories.size() : std::min(column.categories.size(), kMaxLines);
-      text = fmt::format(
-          "{} categories: {}{}", column.categories.size(),
-          fmt::join(column.categories.begin(), column.categories.begin() + static_cast<std::ptrdiff_t>(shown), ", "),
-          shown < column.categories.size() ? ", ..." : "");
+      text = fmt::format("{} categories: {}{}", column.categories.size(),
+                         fmt::join(column.categories.begin(), column.categories.begin() + shown, ", "),
+                         shown < column.categories.size() ? ", ..." : "");
     }
     print_line("column", fmt::format("{}: {}{}", column.name, text, column.missing ? "; some missing" : ""));
-    element += static_cast<std::size_t>(column.elements());
+    element += column.elements();
   }
 }
 
@@ -140,7 +139,7 @@ void print_lengths(const DataSet& set) {
   Sample sample;
   for (std::int64_t id = 0; id < set.size(); ++id) {
     set.read(id, sample);
-    lengths.push_back(sample[static_cast<std::size_t>(found - features.begin())].tensor.as<std::int32_t>()[0]);
+    lengths.push_back(sample[found - features.begin()].tensor.as<std::int32_t>()[0]);
   }
   std::sort(lengths.begin(), lengths.end());
   print_line("lengths", fmt::format("{} to {} tokens, half of them up to {}", lengths.front(), lengths.back(),
@@ -175,7 +174,7 @@ void print_set(const std::string& title, const DataSet& set, const data::Channel
   }
   if (!shared.empty()) print_line("warning", shared);
   print_index(title, indexes);
-  print_line("bytes read", telemetry::grouped(static_cast<std::int64_t>(set.bytes_read())));
+  print_line("bytes read", telemetry::grouped(set.bytes_read()));
   print_line("digest", info.digest);
 }
 

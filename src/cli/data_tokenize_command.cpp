@@ -11,15 +11,14 @@
 #include "core/say.hpp"
 #include "data/tokenizer/tokenize.hpp"
 #include "lockstep/error.hpp"
-#include "telemetry/text.hpp"
+#include "observe/telemetry/text.hpp"
 
 namespace lockstep::cli {
 
 namespace {
 
 void show_tokenized(std::int64_t done, std::int64_t all) {
-  say("\r{:.0f} of {:.0f} MB{}", static_cast<double>(done) / 1e6, static_cast<double>(all) / 1e6,
-      done == all ? "\n" : "");
+  say("\r{:.0f} of {:.0f} MB{}", done / 1e6, all / 1e6, done == all ? "\n" : "");
 }
 
 int tokenize(data::TokenizeOptions& options) {

@@ -8,7 +8,7 @@
 #include "cli/job_argument.hpp"
 #include "core/nearest.hpp"
 #include "lockstep/error.hpp"
-#include "train/catalogue.hpp"
+#include "run/train/catalogue.hpp"
 
 namespace lockstep::cli {
 

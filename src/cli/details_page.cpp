@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "cli/svg_chart.hpp"
-#include "telemetry/text.hpp"
+#include "observe/telemetry/text.hpp"
 
 namespace lockstep::cli {
 
@@ -27,23 +27,23 @@ std::string short_name(const std::string& name) {
 std::string matrix(const EvaluationDetails& details) {
   const std::int64_t classes = std::ssize(details.rows);
   if (details.confusions.empty() || classes > kMostCells) return "";
-  const double cell = kPlot / static_cast<double>(classes);
+  const double cell = kPlot / classes;
   std::size_t letters = 0;
   for (const DetailsRow& row : details.rows) letters = std::max(letters, short_name(row.name).size());
-  const double before = classes > kMostNames ? kMargin : kMargin + kLetter * static_cast<double>(letters);
-  const auto at = [&](std::int64_t k) { return before + static_cast<double>(k) * cell; };
+  const double before = classes > kMostNames ? kMargin : kMargin + kLetter * letters;
+  const auto at = [&](std::int64_t k) { return before + k * cell; };
   std::string svg;
   for (std::int64_t k = 0; k < classes && classes <= kMostNames; ++k) {
-    const std::string name = short_name(details.rows[static_cast<std::size_t>(k)].name);
+    const std::string name = short_name(details.rows[k].name);
     const double middle = at(k) + cell / 2;
     svg += fmt::format(R"(<text class="tick end" x="{:.1f}" y="{:.1f}">{}</text>)", before - 5, middle + 4, name);
     svg += fmt::format(R"-(<text class="tick" transform="translate({:.1f},{:.1f}) rotate(-60)">{}</text>)-", middle + 3,
                        before - 5, name);
   }
   for (const Confusion& pair : details.confusions) {
-    const auto& row = details.rows[static_cast<std::size_t>(pair.actual)];
-    const auto& column = details.rows[static_cast<std::size_t>(pair.predicted)];
-    const double share = static_cast<double>(pair.samples) / static_cast<double>(row.samples);
+    const auto& row = details.rows[pair.actual];
+    const auto& column = details.rows[pair.predicted];
+    const double share = static_cast<double>(pair.samples) / row.samples;
     svg +=
         fmt::format(R"(<rect class="cell s{}" x="{:.1f}" y="{:.1f}" width="{:.2f}" height="{:.2f}" opacity="{:.2f}">)"
                     R"(<title>{} as {}: {} of {}</title></rect>)",

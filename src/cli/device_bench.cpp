@@ -12,14 +12,14 @@
 #include "core/spans.hpp"
 #include "core/whole_file.hpp"
 #include "device/threads.hpp"
-#include "exec/cpu_device.hpp"
 #include "lockstep/error.hpp"
 #include "lockstep/trainer.hpp"
-#include "plan/limits.hpp"
-#include "plan/measure.hpp"
-#include "plan/profile.hpp"
-#include "plan/report.hpp"
-#include "telemetry/text.hpp"
+#include "observe/telemetry/text.hpp"
+#include "run/plan/limits.hpp"
+#include "run/plan/measure.hpp"
+#include "run/plan/profile.hpp"
+#include "run/plan/report.hpp"
+#include "step/exec/cpu_device.hpp"
 
 namespace lockstep::cli {
 
@@ -54,7 +54,7 @@ void measure_messages(Communicator& communicator, plan::Rates& rates) {
   const double whole = message_seconds(communicator, kLongMessage, kLongRounds);
   if (communicator.rank() > 1) return;
   rates.message_seconds = empty;
-  rates.message_bytes = static_cast<double>(kLongMessage) / std::max(whole - empty, 1e-9);
+  rates.message_bytes = kLongMessage / std::max(whole - empty, 1e-9);
 }
 
 /// The median over the ranks of each rate that all ranks have measured.
@@ -63,7 +63,7 @@ plan::Rates typical(Communicator& communicator, plan::Rates rates) {
                                          &rates.update_bytes};
   std::array<double, 5> mine{};
   for (std::size_t i = 0; i < mine.size(); ++i) mine.at(i) = *values.at(i);
-  std::vector<double> all(mine.size() * static_cast<std::size_t>(communicator.size()));
+  std::vector<double> all(mine.size() * communicator.size());
   communicator.all_gather(std::as_bytes(std::span(mine)), std::as_writable_bytes(std::span(all)), {"rates", 0});
   for (std::size_t i = 0; i < mine.size(); ++i) {
     std::vector<double> of_ranks;

@@ -16,10 +16,10 @@
 #include "lockstep/error.hpp"
 #include "lockstep/version.hpp"
 #include "observe/rank_gpu.hpp"
-#include "telemetry/text.hpp"
-#include "train/catalogue.hpp"
-#include "train/device_choice.hpp"
-#include "train/fingerprint.hpp"
+#include "observe/telemetry/text.hpp"
+#include "run/train/catalogue.hpp"
+#include "run/train/device_choice.hpp"
+#include "run/train/fingerprint.hpp"
 
 namespace lockstep::cli {
 

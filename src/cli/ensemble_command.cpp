@@ -13,8 +13,8 @@
 #include "core/say.hpp"
 #include "core/whole_file.hpp"
 #include "lockstep/error.hpp"
-#include "sweep/sweep.hpp"
-#include "train/catalogue.hpp"
+#include "run/train/catalogue.hpp"
+#include "tools/sweep/sweep.hpp"
 
 namespace lockstep::cli {
 

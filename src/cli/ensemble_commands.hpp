@@ -7,7 +7,7 @@
 
 #include "cli/commands.hpp"
 #include "cli/ranks.hpp"
-#include "ensemble/members.hpp"
+#include "run/ensemble/members.hpp"
 
 namespace lockstep::cli {
 
@@ -21,10 +21,10 @@ struct EnsembleArguments {
   void add_to(CLI::App& command);
   /// `json`: what --log json writes to stdout.
   void add_log_to(CLI::App& command, const std::string& json);
-  [[nodiscard]] std::vector<std::string> places() const;     ///< words that are no overrides
-  [[nodiscard]] std::vector<std::string> overrides() const;  ///< of the members' jobs
+  std::vector<std::string> places() const;     ///< words that are no overrides
+  std::vector<std::string> overrides() const;  ///< of the members' jobs
   /// The ensemble's directory, or empty if several places were given.
-  [[nodiscard]] std::string directory() const;
+  std::string directory() const;
 };
 
 inline constexpr const char* kMembersHelp =

@@ -17,10 +17,10 @@
 #include "core/say.hpp"
 #include "core/spans.hpp"
 #include "core/whole_file.hpp"
-#include "ensemble/calibration.hpp"
-#include "ensemble/outcome.hpp"
 #include "lockstep/error.hpp"
-#include "telemetry/text.hpp"
+#include "observe/telemetry/text.hpp"
+#include "run/ensemble/calibration.hpp"
+#include "run/ensemble/outcome.hpp"
 
 namespace lockstep::cli {
 
@@ -95,7 +95,7 @@ class Judge {
         bins_(bins),
         registries_(registries) {}
 
-  [[nodiscard]] Row of(const std::string& name, const std::vector<float>& raw, const ensemble::Table& table) const {
+  Row of(const std::string& name, const std::vector<float>& raw, const ensemble::Table& table) const {
     const train::LoadedModel& first = members_.first();
     Row row{name, ensemble::metrics_of(raw, table.width, targets_, first.job(), first.prepared(), registries_), {}};
     if (members_.meaning() != Meaning::values) {
@@ -104,7 +104,7 @@ class Judge {
     return row;
   }
 
-  [[nodiscard]] Row of(const std::string& name, const ensemble::Table& table) const {
+  Row of(const std::string& name, const ensemble::Table& table) const {
     std::vector<float> raw;
     for (std::size_t i = 0; i < table.samples(); ++i) {
       const auto prediction = ensemble::as_prediction(members_.meaning(), table.row(i));
@@ -184,7 +184,7 @@ EnsembleResult judge_folds(const EnsembleEvalArguments& arguments, ensemble::Mem
     add_names(set, predicted.names);
   }
   if (!leads) return result;
-  result.samples = static_cast<std::int64_t>(predicted.names.size());
+  result.samples = predicted.names.size();
   result.combined.push_back(
       Judge(members, predicted.targets, arguments.bins, registries).of(kOutOfFold, predicted.table));
   return result;
@@ -211,7 +211,7 @@ std::string predictions_csv(const ensemble::Members& members, const Predicted& p
     if (of_classes) {
       const auto target = numbers.classes[at];
       const bool known = target >= 0 && static_cast<std::size_t>(target) < width;
-      cells.push_back(known ? names[static_cast<std::size_t>(target)] : "");
+      cells.push_back(known ? names[target] : "");
       cells.push_back(names[ensemble::largest_of(row)]);
     } else {
       for (std::size_t i = 0; i < width; ++i)
@@ -232,8 +232,8 @@ void print_row(const Row& row) {
 
 void print_text(const EnsembleEvalArguments& arguments, const ensemble::Members& members, const EnsembleResult& result,
                 double seconds) {
-  fmt::print("{} on {} {} samples\n", telemetry::counted(static_cast<std::int64_t>(members.size()), "member"),
-             telemetry::grouped(result.samples), arguments.set);
+  fmt::print("{} on {} {} samples\n", telemetry::counted(members.size(), "member"), telemetry::grouped(result.samples),
+             arguments.set);
   std::string head = fmt::format("  {:<10}", "");
   for (const auto& [name, value] : result.members[0].metrics) head += fmt::format(" {:>12}", name);
   if (result.members[0].calibration) head += fmt::format(" {:>12}", "ECE");
@@ -287,8 +287,8 @@ void print_json(const EnsembleEvalArguments& arguments, const ensemble::Members&
   line["weights"] = result.weights;
   if (!result.pairs.empty()) line["disagreement"]["mean"] = ensemble::mean_disagreement(result.pairs, members.size());
   for (std::size_t m = 0; m < members.size() && !result.pairs.empty(); ++m) {
-    const auto begin = result.pairs.begin() + static_cast<std::ptrdiff_t>(m * members.size());
-    line["disagreement"]["pairs"].push_back(std::vector(begin, begin + static_cast<std::ptrdiff_t>(members.size())));
+    const auto begin = result.pairs.begin() + (m * members.size());
+    line["disagreement"]["pairs"].push_back(std::vector(begin, begin + members.size()));
   }
   line["seconds"] = seconds;
   fmt::print("{}\n", line.dump(-1, ' ', false, Json::error_handler_t::replace));

@@ -8,8 +8,6 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "checkpoint/files.hpp"
-#include "checkpoint/saved_model.hpp"
 #include "cli/ensemble_commands.hpp"
 #include "cli/job_argument.hpp"
 #include "cli/trial_places.hpp"
@@ -18,11 +16,13 @@
 #include "core/errno_code.hpp"
 #include "core/few.hpp"
 #include "core/whole_file.hpp"
+#include "data/input/prepared_data.hpp"
 #include "data/soft_labels.hpp"
-#include "ensemble/soup.hpp"
-#include "input/prepared_data.hpp"
 #include "lockstep/error.hpp"
-#include "train/catalogue.hpp"
+#include "run/checkpoint/files.hpp"
+#include "run/checkpoint/saved_model.hpp"
+#include "run/ensemble/soup.hpp"
+#include "run/train/catalogue.hpp"
 
 namespace lockstep::cli {
 
@@ -74,7 +74,7 @@ class Soup {
     (void)average(some);
     return copy_->model(0).evaluate("validation").metrics.at(metric_);
   }
-  [[nodiscard]] const std::string& metric() const { return metric_; }
+  const std::string& metric() const { return metric_; }
 
  private:
   ensemble::Members& members_;
@@ -119,7 +119,7 @@ JobFile student_of(const DistillArguments& arguments, const config::Catalogue& c
 
 std::string teacher_file(const DataSet& set, const ensemble::Table& table) {
   std::vector<float> values;
-  for (const double p : table.values) values.push_back(static_cast<float>(p));
+  for (const double p : table.values) values.push_back(p);
   const Shape shape = {set.size(), static_cast<std::int64_t>(table.width)};
   return checkpoint::to_safetensors({{data::kProbabilitiesTensor, shape, values}},
                                     {{"format", "lockstep"}, {data::kSamplesDigest, set.info().digest}});

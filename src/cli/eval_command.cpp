@@ -17,12 +17,12 @@
 #include "core/say.hpp"
 #include "core/spans.hpp"
 #include "data/thumbnail.hpp"
-#include "ensemble/outcome.hpp"
 #include "lockstep/error.hpp"
-#include "telemetry/tensorboard.hpp"
-#include "telemetry/text.hpp"
-#include "train/loaded_model.hpp"
-#include "train/not_finite.hpp"
+#include "observe/telemetry/tensorboard.hpp"
+#include "observe/telemetry/text.hpp"
+#include "run/ensemble/outcome.hpp"
+#include "run/train/loaded_model.hpp"
+#include "run/train/not_finite.hpp"
 
 namespace lockstep::cli {
 
@@ -97,7 +97,7 @@ void add_sample(const DataSet& set, WorstSample& worst) {
     if (features[i].kind == Feature::Kind::tokens) {
       auto tokens = tensor.as<std::int32_t>();
       if (i + 1 < features.size() && features[i + 1].name == kLength) {
-        tokens = tokens.first(static_cast<std::size_t>(sample[i + 1].tensor.as<std::int32_t>()[0]));
+        tokens = tokens.first(sample[i + 1].tensor.as<std::int32_t>()[0]);
       }
       worst.name += fmt::format(": {}", text_of(TokenCodec(set.info()), tokens));
     }
@@ -122,10 +122,9 @@ EvaluationDetails evaluation_details(const train::LoadedModel& model, const Eval
   auto targets = ensemble::as_numbers(ensemble::targets_of(set, model.job()), model);
   const auto& output = model.outputs().front();
   for (std::size_t i = 0; i < targets.values.size(); ++i) targets.values[i] += output.offset(i % output.size);
-  const auto width = static_cast<std::size_t>(elements(model.prediction_shape()));
-  auto details =
-      details_of(meaning, read_predictions(model, raw, false), targets, value_names(model, width),
-                 static_cast<std::size_t>(arguments.worst), [&](WorstSample& sample) { add_sample(set, sample); });
+  const std::size_t width = elements(model.prediction_shape());
+  auto details = details_of(meaning, read_predictions(model, raw, false), targets, value_names(model, width),
+                            arguments.worst, [&](WorstSample& sample) { add_sample(set, sample); });
   details.set = arguments.set;
   details.checkpoint = model.saved().path;
   details.step = model.saved().step;

@@ -11,8 +11,8 @@
 #include <optional>
 #include <utility>
 
+#include "observe/telemetry/text.hpp"
 #include "ops/auc/area_under_curve.hpp"
-#include "telemetry/text.hpp"
 
 namespace lockstep::cli {
 
@@ -30,7 +30,7 @@ double surprise(double probability) {
 }
 
 double share(std::int64_t part, std::int64_t whole) {
-  return whole == 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole);
+  return whole == 0 ? 0 : static_cast<double>(part) / whole;
 }
 
 /// Samples by their loss.
@@ -62,17 +62,17 @@ struct Judged {
   const ensemble::Targets& targets;
   const std::vector<std::string>& names;
 
-  [[nodiscard]] std::size_t width() const { return predictions.empty() ? 0 : predictions.front().values.size(); }
-  [[nodiscard]] const std::vector<double>& values(std::size_t sample) const { return predictions[sample].values; }
-  [[nodiscard]] double target(std::size_t sample, std::size_t k) const { return targets.values[sample * width() + k]; }
+  std::size_t width() const { return predictions.empty() ? 0 : predictions.front().values.size(); }
+  const std::vector<double>& values(std::size_t sample) const { return predictions[sample].values; }
+  double target(std::size_t sample, std::size_t k) const { return targets.values[sample * width() + k]; }
   /// None if the target is no class.
-  [[nodiscard]] std::optional<std::size_t> target_class(std::size_t sample) const {
+  std::optional<std::size_t> target_class(std::size_t sample) const {
     const std::int64_t target = targets.classes[sample];
     const bool is_class = target >= 0 && target < static_cast<std::int64_t>(width());
     return is_class ? std::optional(static_cast<std::size_t>(target)) : std::nullopt;
   }
-  [[nodiscard]] double unit(std::size_t k) const { return targets.units.empty() ? 1 : targets.units.at(k); }
-  [[nodiscard]] std::string name(std::size_t k) const { return k < names.size() ? names[k] : fmt::format("{}", k); }
+  double unit(std::size_t k) const { return targets.units.empty() ? 1 : targets.units.at(k); }
+  std::string name(std::size_t k) const { return k < names.size() ? names[k] : fmt::format("{}", k); }
 };
 
 /// By class or label, how many samples are it, are predicted as it, and both.
@@ -81,7 +81,7 @@ struct Counts {
   void add(std::size_t k, bool is, bool said) {
     actual[k] += is ? 1 : 0, predicted[k] += said ? 1 : 0, right[k] += is && said ? 1 : 0;
   }
-  [[nodiscard]] std::vector<DetailsRow> rows(const Judged& judged) const {
+  std::vector<DetailsRow> rows(const Judged& judged) const {
     std::vector<DetailsRow> rows;
     for (std::size_t k = 0; k < actual.size(); ++k) {
       rows.push_back({.name = judged.name(k),
@@ -132,7 +132,7 @@ void judge_classes(const Judged& judged, EvaluationDetails& details, Worst& wors
 }
 
 void describe_class(const Judged& judged, WorstSample& sample) {
-  const auto i = static_cast<std::size_t>(sample.id);
+  const std::size_t i = sample.id;
   const std::size_t best = ensemble::largest_of(judged.values(i));
   sample.actual = judged.name(judged.target_class(i).value());
   sample.predicted = fmt::format("{} ({:.4f})", judged.name(best), judged.values(i)[best]);
@@ -156,7 +156,7 @@ void judge_labels(const Judged& judged, EvaluationDetails& details, Worst& worst
 }
 
 void describe_labels(const Judged& judged, WorstSample& sample) {
-  const auto i = static_cast<std::size_t>(sample.id);
+  const std::size_t i = sample.id;
   std::vector<std::string> actual, predicted;
   for (std::size_t k = 0; k < judged.width(); ++k) {
     const bool is = judged.target(i, k) > 0.5;
@@ -177,10 +177,10 @@ void judge_values(const Judged& judged, EvaluationDetails& details, Worst& worst
       const double error = judged.values(i)[k] - judged.target(i, k), in_units = error / judged.unit(k);
       absolute[k] += std::abs(error), squared[k] += error * error, loss += in_units * in_units;
     }
-    worst.add(i, loss / static_cast<double>(width));
+    worst.add(i, loss / width);
   }
   details.samples = std::ssize(judged.predictions);
-  const auto samples = static_cast<double>(details.samples);
+  const double samples = details.samples;
   for (std::size_t k = 0; k < width && width <= kMostValues; ++k) {
     details.rows.push_back({.name = judged.name(k),
                             .samples = details.samples,
@@ -191,7 +191,7 @@ void judge_values(const Judged& judged, EvaluationDetails& details, Worst& worst
 
 void describe_values(const Judged& judged, WorstSample& sample) {
   if (judged.width() > kMostValues) return;
-  const auto i = static_cast<std::size_t>(sample.id);
+  const std::size_t i = sample.id;
   std::vector<std::string> actual, predicted;
   for (std::size_t k = 0; k < judged.width(); ++k) {
     actual.push_back(telemetry::short_number(judged.target(i, k)));
@@ -271,8 +271,7 @@ std::string details_text(const EvaluationDetails& details) {
   std::vector<std::string> pairs;
   for (const Confusion& pair : confused_most(details)) {
     if (pairs.size() == kConfusedMost) break;
-    pairs.push_back(fmt::format("{} as {} ({})", details.rows[static_cast<std::size_t>(pair.actual)].name,
-                                details.rows[static_cast<std::size_t>(pair.predicted)].name,
+    pairs.push_back(fmt::format("{} as {} ({})", details.rows[pair.actual].name, details.rows[pair.predicted].name,
                                 telemetry::grouped(pair.samples)));
   }
   if (!pairs.empty()) text += fmt::format("  most often taken for another: {}\n", fmt::join(pairs, ", "));

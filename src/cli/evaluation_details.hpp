@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "cli/predict.hpp"
-#include "ensemble/combine.hpp"
-#include "ensemble/outcome.hpp"
+#include "run/ensemble/combine.hpp"
+#include "run/ensemble/outcome.hpp"
 
 namespace lockstep::cli {
 

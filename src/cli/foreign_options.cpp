@@ -10,7 +10,7 @@
 
 #include "config/config.hpp"
 #include "core/other_words.hpp"
-#include "train/catalogue.hpp"
+#include "run/train/catalogue.hpp"
 
 namespace lockstep::cli {
 

@@ -11,13 +11,13 @@
 #include <string>
 #include <vector>
 
-#include "bench/checkpoint_interval.hpp"
-#include "bench/network_tiers.hpp"
 #include "cli/goodput_report.hpp"
 #include "cli/validators.hpp"
 #include "core/numbers.hpp"
 #include "core/whole_file.hpp"
 #include "lockstep/error.hpp"
+#include "tools/bench/checkpoint_interval.hpp"
+#include "tools/bench/network_tiers.hpp"
 
 namespace lockstep::cli {
 

@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "telemetry/text.hpp"
+#include "observe/telemetry/text.hpp"
 
 namespace lockstep::cli {
 
@@ -43,7 +43,7 @@ std::string time_length(double seconds) {
 }
 
 double interval_seconds(const GoodputReport& report, const GoodputSummary& summary) {
-  return static_cast<double>(summary.every_steps) * (report.setup.step_seconds + report.setup.exposed_seconds);
+  return summary.every_steps * (report.setup.step_seconds + report.setup.exposed_seconds);
 }
 
 void print_setup(const GoodputReport& report) {

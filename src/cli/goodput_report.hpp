@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "bench/goodput_sweep.hpp"
+#include "tools/bench/goodput_sweep.hpp"
 
 namespace lockstep::cli {
 

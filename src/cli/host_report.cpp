@@ -13,15 +13,15 @@
 #include <nlohmann/json.hpp>
 #include <span>
 
-#include "bench/reduce_times.hpp"
 #include "comm/transport/clock_offset.hpp"
 #include "core/median.hpp"
 #include "device/device.hpp"
 #include "device/gpu/driver.hpp"
 #include "lockstep/error.hpp"
-#include "telemetry/text.hpp"
-#include "train/device_choice.hpp"
-#include "train/fingerprint.hpp"
+#include "observe/telemetry/text.hpp"
+#include "run/train/device_choice.hpp"
+#include "run/train/fingerprint.hpp"
+#include "tools/bench/reduce_times.hpp"
 
 namespace lockstep::cli {
 
@@ -40,7 +40,7 @@ double wall_seconds() {
 std::unique_ptr<train::Backend> backend_of(Communicator& communicator, const std::string& wanted, RankFacts& facts) {
   Job job;
   job.device = value_of<DeviceChoice>(wanted);
-  if (wanted == "cuda") facts.gpus = static_cast<int>(device::ask_driver().gpus.size());
+  if (wanted == "cuda") facts.gpus = device::ask_driver().gpus.size();
   try {
     return train::choose_backend(job, communicator);
   } catch (const Error& error) {
@@ -83,7 +83,7 @@ RankFacts from_text(const std::string& text) {
 
 std::vector<RankFacts> gather(Communicator& communicator, const RankFacts& of_this_rank) {
   const std::string mine = to_text(of_this_rank);
-  std::string all(kFactsBytes * static_cast<std::size_t>(communicator.size()), ' ');
+  std::string all(kFactsBytes * communicator.size(), ' ');
   communicator.all_gather(std::as_bytes(std::span(mine)), std::as_writable_bytes(std::span(all)),
                           {"host facts", 0, bench::kTimeout});
   std::vector<RankFacts> facts;

@@ -9,7 +9,7 @@
 
 #include "core/whole_file.hpp"
 #include "lockstep/error.hpp"
-#include "train/catalogue.hpp"
+#include "run/train/catalogue.hpp"
 
 namespace lockstep::cli {
 

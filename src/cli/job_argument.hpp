@@ -7,7 +7,7 @@
 
 #include "config/config.hpp"
 #include "lockstep/run_watcher.hpp"
-#include "train/plugins.hpp"
+#include "run/train/plugins.hpp"
 
 namespace CLI {  // NOLINT(readability-identifier-naming): another library's
 class App;
@@ -45,7 +45,7 @@ struct JobArgument {
   /// Reads a job file; for a run directory or a checkpoint, the job that it was trained with. `registries`: as above.
   [[nodiscard]] JobFile load(const Registries& registries, bool need_data = true);
   /// After load(): whether a run directory or a checkpoint was given.
-  [[nodiscard]] bool is_saved() const;
+  bool is_saved() const;
   /// For commands whose other processes read the job, too. Throws Error(usage) if it comes from a pipe.
   void require_file();
 

@@ -12,7 +12,7 @@
 #include "launch/secrets.hpp"
 #include "launch/supervisor.hpp"
 #include "lockstep/error.hpp"
-#include "train/catalogue.hpp"
+#include "run/train/catalogue.hpp"
 
 namespace lockstep::cli {
 
@@ -26,7 +26,7 @@ struct LaunchArguments {
 
 void check_options(const launch::LaunchOptions& options) {
   const int sources = static_cast<int>(!options.hosts.empty()) + static_cast<int>(!options.hostfile.empty()) +
-                      static_cast<int>(!options.discover.empty());
+                      (!options.discover.empty());
   if (sources > 1) {
     throw Error(ExitCode::usage, "--hosts, --hostfile and --discover: expected one of them, found several");
   }

@@ -8,7 +8,7 @@
 #include <set>
 
 #include "cli/svg_chart.hpp"
-#include "telemetry/text.hpp"
+#include "observe/telemetry/text.hpp"
 
 namespace lockstep::cli {
 
@@ -22,7 +22,7 @@ struct Extremes {
     high = any_ ? std::max(high, value) : value;
     any_ = true;
   }
-  [[nodiscard]] double at(double value) const { return high == low ? 0.5 : (value - low) / (high - low); }
+  double at(double value) const { return high == low ? 0.5 : (value - low) / (high - low); }
 
  private:
   bool any_ = false;
@@ -37,22 +37,22 @@ class LineagePicture {
   explicit LineagePicture(const std::vector<LineageTrial>& trials) {
     for (const auto& trial : trials) {
       for (const auto& [step, value] : trial.reports) {
-        steps_.take(static_cast<double>(step));
+        steps_.take(step);
         values_.take(value);
         generations_.insert(step);
         known_[{trial.number, step}] = value;
       }
     }
   }
-  [[nodiscard]] bool empty() const { return generations_.empty(); }
-  [[nodiscard]] std::string frame() const;
-  [[nodiscard]] std::string line_of(const LineageTrial& trial) const;
+  bool empty() const { return generations_.empty(); }
+  std::string frame() const;
+  std::string line_of(const LineageTrial& trial) const;
 
  private:
-  [[nodiscard]] double x(std::int64_t step) const {
-    return kLineageLeft + steps_.at(static_cast<double>(step)) * (kLineageWidth - kLineageLeft - kLineageRight);
+  double x(std::int64_t step) const {
+    return kLineageLeft + steps_.at(step) * (kLineageWidth - kLineageLeft - kLineageRight);
   }
-  [[nodiscard]] double y(double value) const {
+  double y(double value) const {
     return kLineageHeight - kLineageBottom - values_.at(value) * (kLineageHeight - kLineageTop - kLineageBottom);
   }
 

@@ -52,7 +52,7 @@ std::string system_name() {
 }
 
 int cores_of_machine() {
-  return static_cast<int>(std::thread::hardware_concurrency());
+  return std::thread::hardware_concurrency();
 }
 
 int cores_by_affinity() {
@@ -66,7 +66,7 @@ double cores_by_quota() {
 }
 
 std::int64_t memory_bytes() {
-  return static_cast<std::int64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<std::int64_t>(sysconf(_SC_PAGE_SIZE));
+  return static_cast<std::int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGE_SIZE);
 }
 
 std::int64_t memory_limit_bytes() {

@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "graph/model_graph.hpp"
-#include "telemetry/process_sample.hpp"
-#include "train/job_graph.hpp"
+#include "observe/telemetry/process_sample.hpp"
+#include "run/train/job_graph.hpp"
 
 namespace lockstep::cli {
 
@@ -32,9 +32,8 @@ plan::DataNeeds needs_of(const JobFile& job, const input::PreparedData& data, co
   for (const ValueId id : graph.inputs) needs.micro_batch += static_cast<std::int64_t>(graph.at(id).spec.bytes());
   needs.samples = data.train->size();
   needs.validation_samples = data.validation ? data.validation->size() : 0;
-  const double steps_per_epoch =
-      std::max(1.0, static_cast<double>(needs.samples) / static_cast<double>(job.batch_size));
-  needs.epochs = job.steps > 0 ? static_cast<double>(job.steps) / steps_per_epoch : job.epochs;
+  const double steps_per_epoch = std::max(1.0, static_cast<double>(needs.samples) / job.batch_size);
+  needs.epochs = job.steps > 0 ? job.steps / steps_per_epoch : job.epochs;
   if (job.data.depth > 0) needs.depth = job.data.depth;
   const auto& features = data.schema.info.features;
   const bool has_tokens =

@@ -3,10 +3,10 @@
 
 #include <cstdint>
 
-#include "exec/cpu_device.hpp"
-#include "input/prepared_data.hpp"
+#include "data/input/prepared_data.hpp"
 #include "lockstep/trainer.hpp"
-#include "plan/memory.hpp"
+#include "run/plan/memory.hpp"
+#include "step/exec/cpu_device.hpp"
 
 namespace lockstep::cli {
 
@@ -20,13 +20,13 @@ class OpenedJob {
   OpenedJob& operator=(const OpenedJob&) = delete;
   ~OpenedJob() = default;
 
-  [[nodiscard]] const JobFile& job() const { return job_; }
-  [[nodiscard]] const input::PreparedData& data() const { return data_; }
-  [[nodiscard]] const Graph& graph() const { return graph_; }      ///< as the job says it
-  [[nodiscard]] const Graph& lowered() const { return lowered_; }  ///< as this machine's CPU computes it
+  const JobFile& job() const { return job_; }
+  const input::PreparedData& data() const { return data_; }
+  const Graph& graph() const { return graph_; }      ///< as the job says it
+  const Graph& lowered() const { return lowered_; }  ///< as this machine's CPU computes it
   [[nodiscard]] exec::CpuDevice& device() { return device_; }
-  [[nodiscard]] const plan::ModelSetup& model() const { return model_; }
-  [[nodiscard]] const plan::MemorySetup& memory() const { return memory_; }
+  const plan::ModelSetup& model() const { return model_; }
+  const plan::MemorySetup& memory() const { return memory_; }
 
  private:
   const JobFile job_;

@@ -18,10 +18,10 @@
 #include "cli/validators.hpp"
 #include "core/median.hpp"
 #include "lockstep/error.hpp"
-#include "plan/limits.hpp"
-#include "plan/report.hpp"
-#include "telemetry/event_json.hpp"
-#include "telemetry/text.hpp"
+#include "observe/telemetry/event_json.hpp"
+#include "observe/telemetry/text.hpp"
+#include "run/plan/limits.hpp"
+#include "run/plan/report.hpp"
 
 namespace lockstep::cli {
 
@@ -48,7 +48,7 @@ std::string heading(const PlannedJob& job) {
 std::string of_candidate(const PlannedJob& job, const plan::Candidate& candidate) {
   std::string text = plan::memory_table(candidate.memory) + plan::time_table(candidate.placed, candidate.time);
   text += fmt::format("  a step takes {}: {} samples/s", step_text(candidate.time.seconds),
-                      telemetry::short_number(static_cast<double>(job.job().batch_size) / candidate.time.seconds));
+                      telemetry::short_number(job.job().batch_size / candidate.time.seconds));
   if (job.ranks() > 1) {
     text += fmt::format(", {:.0f} % of {} times one rank", 100 * efficiency(job, job.seconds_of_one_rank(), candidate),
                         job.ranks());
@@ -104,7 +104,7 @@ Json json_of(const PlannedJob& job, double one_rank, const plan::Candidate& cand
     Json rank;
     rank["rank"] = r;
     rank["part"] = candidate.placed.part_of_rank[r];
-    rank["micro_batches"] = candidate.placed.micro_batches_of(static_cast<int>(r)).size();
+    rank["micro_batches"] = candidate.placed.micro_batches_of(r).size();
     for (const auto& [name, bytes] : candidate.memory[r].kinds()) rank["memory_bytes"][name] = bytes;
     rank["memory_bytes"]["total"] = candidate.memory[r].total();
     const plan::RankTime& time = candidate.time.ranks[r];
@@ -169,7 +169,7 @@ MeasuredRun read_run(const std::string& directory) {
       if (!dealt.empty()) run.dealt.push_back(std::exchange(dealt, {}));
     } else if (const auto* move = std::get_if<events::Balance>(&*read.event)) {
       dealt.clear();
-      for (const auto& [rank, count] : move->shares_by_rank) dealt.push_back(static_cast<int>(count));
+      for (const auto& [rank, count] : move->shares_by_rank) dealt.push_back(count);
     } else if (auto* end = std::get_if<events::End>(&*read.event)) {
       run.memory = std::move(end->peak_memory_bytes_by_rank);
     }
@@ -181,7 +181,7 @@ MeasuredRun read_run(const std::string& directory) {
   }
   std::vector<double> seconds;  // without the first steps, in which kernels are created
   for (std::size_t i = 1 + ends.size() / 5; i < ends.size(); ++i) {  // the events may leave steps out
-    const auto steps = static_cast<double>(ends[i].first - ends[i - 1].first);
+    const double steps = ends[i].first - ends[i - 1].first;
     seconds.push_back((ends[i].second - ends[i - 1].second) / steps);
   }
   run.step = median(std::move(seconds));
@@ -205,13 +205,13 @@ void print_comparison(const MeasuredRun& run, const plan::Candidate& candidate, 
   for (std::size_t r = 0; r < candidate.memory.size(); ++r) {
     const auto predicted = candidate.memory[r].total();
     const std::string what = fmt::format("memory of rank {}", r);
-    const auto found = run.memory ? run.memory->find(static_cast<int>(r)) : events::ByRank::const_iterator{};
+    const auto found = run.memory ? run.memory->find(r) : events::ByRank::const_iterator{};
     if (!run.memory || found == run.memory->end() || found->second <= 0) {
       rows.push_back({what, plan::size_text(predicted), "not reported", ""});
       continue;
     }
     add(what, static_cast<double>(predicted), found->second, plan::size_text(predicted),
-        plan::size_text(static_cast<std::int64_t>(found->second)));
+        plan::size_text(found->second));
   }
   json ? fmt::print("{}\n", values.dump(2)) : fmt::print("{}", plan::table_text(rows));
 }
@@ -262,7 +262,7 @@ int plan_job(PlanOptions& options) {
   std::optional<MeasuredRun> run;
   if (!options.against.empty()) {
     run = read_run(options.against);
-    options.ranks = static_cast<int>(run->start.ranks);
+    options.ranks = run->start.ranks;
     options.job.words.push_back(fmt::format("threads={}", run->start.threads));
   }
   PlannedJob job(options);

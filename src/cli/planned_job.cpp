@@ -7,22 +7,22 @@
 #include <filesystem>
 #include <numeric>
 
-#include "balance/weights.hpp"
 #include "comm/transport/topology.hpp"
 #include "core/median.hpp"
 #include "core/spans.hpp"
 #include "data/loader.hpp"
 #include "device/threads.hpp"
-#include "exec/memory_needs.hpp"
 #include "graph/model_graph.hpp"
 #include "lockstep/error.hpp"
-#include "optim/registry.hpp"
-#include "optim/updater.hpp"
-#include "plan/device_table.hpp"
-#include "plan/limits.hpp"
-#include "plan/profile.hpp"
-#include "plan/report.hpp"
-#include "telemetry/text.hpp"
+#include "observe/telemetry/text.hpp"
+#include "run/plan/device_table.hpp"
+#include "run/plan/limits.hpp"
+#include "run/plan/profile.hpp"
+#include "run/plan/report.hpp"
+#include "step/balance/weights.hpp"
+#include "step/exec/memory_needs.hpp"
+#include "step/optim/registry.hpp"
+#include "step/optim/updater.hpp"
 
 namespace lockstep::cli {
 
@@ -37,7 +37,7 @@ constexpr double kMeasureSeconds = 1.5;
 double seconds_of_data(const JobFile& job, const input::PreparedData& data, const Graph& graph) {
   data::LoaderOptions options;
   options.batch = job.batch_size;
-  options.micro_batches = static_cast<int>(job.micro_batches);
+  options.micro_batches = job.micro_batches;
   options.seed = job.seed;
   options.last_step = std::uint64_t{1} << 40;
   options.threads = 1;
@@ -47,8 +47,8 @@ double seconds_of_data(const JobFile& job, const input::PreparedData& data, cons
   const auto begin = Clock::now();
   for (std::uint64_t i = 0; i < 32 && (i < 3 || seconds_since(begin) < 0.3); ++i) {
     const auto start = Clock::now();
-    const std::uint64_t step = i / static_cast<std::uint64_t>(job.micro_batches);
-    const int micro_batch = static_cast<int>(i % static_cast<std::uint64_t>(job.micro_batches));
+    const std::uint64_t step = i / job.micro_batches;
+    const int micro_batch = i % job.micro_batches;
     (void)loader.get(step, micro_batch);
     loader.release(step, micro_batch);
     seconds.push_back(seconds_since(start));
@@ -93,7 +93,7 @@ bool plans_for_gpus(const PlanOptions& options, const std::optional<ClusterFile>
 int ranks_of(const ClusterFile& cluster) {
   std::int64_t ranks = 0;
   for (const ClusterHosts& hosts : cluster.hosts) ranks += hosts.count * hosts.ranks;
-  return static_cast<int>(ranks);
+  return ranks;
 }
 
 /// The job that is planned. Mistakes are reported before any work.
@@ -122,7 +122,7 @@ PlannedJob::PlannedJob(PlanOptions& options)
       on_gpus_(plans_for_gpus(options, cluster_)) {
   ranks_ = plan::ranks_of_one_host(options.ranks, job().threads, device::available_cores());
   time_ = std::make_unique<plan::TimeSetup>();
-  time_->optimizer_states = static_cast<int>(opened_.memory().states.size());
+  time_->optimizer_states = opened_.memory().states.size();
   time_->optimizer = opened_.memory().optimizer;
   time_->optimizer_settings = optim::settings_of(*time_->optimizer, job().optimizer);
   time_->step_seconds = kStepSeconds;
@@ -152,10 +152,10 @@ void PlannedJob::time_by_devices(const PlanOptions& options) {
     rates_.push_back(plan::rates_of(*kind, job().precision));
     seconds_.push_back(plan::seconds_by_rates(opened_.lowered(), rates_.back()));
   }
-  ranks_ = plan::ranks_of_one_host(static_cast<int>(devices.size()), 1, 1);
+  ranks_ = plan::ranks_of_one_host(devices.size(), 1, 1);
   config::check_world_size(job(), ranks_.count());
   for (const auto* device : devices) {
-    const auto kind = static_cast<std::size_t>(std::find(kinds.begin(), kinds.end(), device) - kinds.begin());
+    const std::size_t kind = std::find(kinds.begin(), kinds.end(), device) - kinds.begin();
     time_->ranks.push_back({seconds_[kind], rates_[kind]});
     double micro_batch = 0;
     for (const auto& node : seconds_[kind]) micro_batch += node.forward + node.backward;
@@ -184,14 +184,14 @@ void PlannedJob::time_by_cluster() {
   int host = 0;
   for (std::size_t i = 0; i < cluster_->hosts.size(); ++i) {
     const ClusterHosts& hosts = cluster_->hosts[i];
-    const auto own = static_cast<int>(hosts.ranks);
+    const int own = hosts.ranks;
     const int threads = on_gpus_ ? 1 : plan::ranks_of_one_host(own, job().threads, rates_[i].cores).threads.front();
     double micro_batch = 0;
     for (const auto& node : seconds_[i]) micro_batch += node.forward + node.backward;
     for (std::int64_t copy = 0; copy < hosts.count; ++copy, ++host) {
-      ranks_.host_of.insert(ranks_.host_of.end(), static_cast<std::size_t>(own), host);
-      ranks_.threads.insert(ranks_.threads.end(), static_cast<std::size_t>(own), threads);
-      ranks_.speeds.insert(ranks_.speeds.end(), static_cast<std::size_t>(own), threads / micro_batch);
+      ranks_.host_of.insert(ranks_.host_of.end(), own, host);
+      ranks_.threads.insert(ranks_.threads.end(), own, threads);
+      ranks_.speeds.insert(ranks_.speeds.end(), own, threads / micro_batch);
       for (int rank = 0; rank < own; ++rank) time_->ranks.push_back({seconds_[i], rates_[i]});
     }
   }
@@ -207,7 +207,7 @@ void PlannedJob::time_by_cluster() {
 
 // Consecutive ranks with the same profile are on one host.
 void PlannedJob::time_by_profiles(const PlanOptions& options) {
-  const auto ranks = static_cast<std::size_t>(options.ranks);
+  const std::size_t ranks = options.ranks;
   std::vector<std::string> files = options.profiles;
   if (files.size() == 1) files.resize(ranks, files.front());
   if (files.size() != ranks) {
@@ -229,12 +229,12 @@ void PlannedJob::time_by_profiles(const PlanOptions& options) {
   first.push_back(ranks);
   ranks_ = {};
   for (std::size_t host = 0; host + 1 < first.size(); ++host) {
-    const auto own = static_cast<int>(first[host + 1] - first[host]);
+    const int own = first[host + 1] - first[host];
     const plan::RankSetup of_host = plan::ranks_of_one_host(own, job().threads, rates_[host].cores);
     double micro_batch = 0;
     for (const auto& node : seconds_[host]) micro_batch += node.forward + node.backward;
     for (int rank = 0; rank < own; ++rank) {
-      ranks_.host_of.push_back(static_cast<int>(host));
+      ranks_.host_of.push_back(host);
       ranks_.threads.push_back(of_host.threads.front());
       if (first.size() > 2) ranks_.speeds.push_back(of_host.threads.front() / micro_batch);
       time_->ranks.push_back({seconds_[host], rates_[host]});
@@ -254,7 +254,7 @@ void PlannedJob::time_here() {
                     "be timed here; give the rates of another with --profile, or --devices",
                     plan::size_text(one)));
   }
-  const int threads = static_cast<int>(std::clamp<std::int64_t>(room / one, 1, std::min(cores, busy)));
+  const int threads = std::clamp<std::int64_t>(room / one, 1, std::min(cores, busy));
   const plan::MeasuredGraph measured = plan::measure_graph(opened_.lowered(), opened_.device(), job(),
                                                            registries_.optimizers, {threads, kMeasureSeconds});
   seconds_.push_back(measured.nodes);
@@ -284,7 +284,7 @@ void PlannedJob::apply_balance() {
   if (!options.weights.empty()) {
     std::vector<balance::RankHost> hosts;
     for (std::size_t rank = 0; rank < time_->ranks.size(); ++rank) {
-      const auto host = static_cast<std::size_t>(ranks_.host_of[rank]);
+      const std::size_t host = ranks_.host_of[rank];
       hosts.push_back({host < host_names_.size() ? host_names_[host] : "", time_->ranks[rank].rates.device});
     }
     ranks_.speeds = balance::weights_of_ranks(options.weights, hosts, job().place_of("job.balance.weights").text());
@@ -297,12 +297,10 @@ void PlannedJob::set_limits(const PlanOptions& options) {
   const bool given = !options.memory.empty();
   const std::int64_t host = given ? parse_size(options.memory) : plan::memory_of_host() / ranks_.count();
   for (int rank = 0; rank < ranks_.count(); ++rank) {
-    const std::int64_t own = time_->ranks[static_cast<std::size_t>(rank)].rates.memory;
+    const std::int64_t own = time_->ranks[rank].rates.memory;
     const bool of_device = !given && own > 0;
-    const auto sharers =
-        std::count(ranks_.host_of.begin(), ranks_.host_of.end(), ranks_.host_of[static_cast<std::size_t>(rank)]);
-    const auto reserve =
-        on_gpus_ ? static_cast<std::int64_t>(exec::bytes_of_libraries(static_cast<std::size_t>(own))) : 0;
+    const auto sharers = std::count(ranks_.host_of.begin(), ranks_.host_of.end(), ranks_.host_of[rank]);
+    const auto reserve = on_gpus_ ? static_cast<std::int64_t>(exec::bytes_of_libraries(own)) : 0;
     limits_.push_back(of_device ? (on_gpus_ ? own - reserve : own / sharers) : host);
   }
 }

@@ -1,5 +1,5 @@
-// PlannedJob: a job in the form that the planner (plan/) needs: its graph, what its kernels and its data need, and the
-// times of its layers, either measured here or computed from rates.
+// PlannedJob: a job in the form that the planner (run/plan) needs: its graph, what its kernels and its data need, and
+// the times of its layers, either measured here or computed from rates.
 #pragma once
 
 #include <memory>
@@ -12,8 +12,8 @@
 #include "cli/opened_job.hpp"
 #include "config/cluster.hpp"
 #include "lockstep/trainer.hpp"
-#include "plan/measure.hpp"
-#include "plan/search.hpp"
+#include "run/plan/measure.hpp"
+#include "run/plan/search.hpp"
 
 namespace lockstep::cli {
 
@@ -36,20 +36,20 @@ class PlannedJob {
   PlannedJob& operator=(const PlannedJob&) = delete;
   ~PlannedJob() = default;
 
-  [[nodiscard]] const JobFile& job() const { return opened_.job(); }
-  [[nodiscard]] plan::SearchSetup search_setup() const;
+  const JobFile& job() const { return opened_.job(); }
+  plan::SearchSetup search_setup() const;
   /// From now on, ranks compute these numbers of micro-batches, as in a run.
   void deal(std::vector<int> micro_batches) { ranks_.micro_batches = std::move(micro_batches); }
   /// From now on, ranks are equally fast where a model is cut and micro-batches are dealt.
   void forget_speeds() { ranks_.speeds.clear(); }
   /// The predicted step time of the whole job on one rank like the first of these.
-  [[nodiscard]] double seconds_of_one_rank() const;
+  double seconds_of_one_rank() const;
   /// Where the times come from, one line each.
-  [[nodiscard]] const std::vector<std::string>& assumptions() const { return assumptions_; }
-  [[nodiscard]] int ranks() const { return ranks_.count(); }
-  [[nodiscard]] int threads() const { return ranks_.threads.front(); }
+  const std::vector<std::string>& assumptions() const { return assumptions_; }
+  int ranks() const { return ranks_.count(); }
+  int threads() const { return ranks_.threads.front(); }
   /// The memory limit of the smallest rank.
-  [[nodiscard]] std::int64_t limit() const;
+  std::int64_t limit() const;
 
  private:
   void time_by_devices(const PlanOptions& options);

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "cli/sampling.hpp"
-#include "train/loaded_model.hpp"
+#include "run/train/loaded_model.hpp"
 
 namespace lockstep::cli {
 

@@ -17,10 +17,10 @@
 #include "core/whole_file.hpp"
 #include "data/augment.hpp"
 #include "data/image_file.hpp"
+#include "data/input/prepared_data.hpp"
 #include "data/readers/csv_table.hpp"
 #include "data/readers/table_columns.hpp"
 #include "data/readers/table_text.hpp"
-#include "input/prepared_data.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::cli {
@@ -150,26 +150,26 @@ class ImageFiles final : public DataSet {
       for (const std::string& file : sample) hold_pipe(file, ranks);
     }
   }
-  [[nodiscard]] const DataSetInfo& info() const override { return info_; }
-  [[nodiscard]] std::int64_t size() const override { return static_cast<std::int64_t>(files_.size()); }
-  [[nodiscard]] const std::vector<SampleFiles>& files() const { return files_; }
-  [[nodiscard]] const SampleFiles& files_of(std::size_t sample) const { return files_[sample]; }
+  const DataSetInfo& info() const override { return info_; }
+  std::int64_t size() const override { return files_.size(); }
+  const std::vector<SampleFiles>& files() const { return files_; }
+  const SampleFiles& files_of(std::size_t sample) const { return files_[sample]; }
   void read(std::int64_t id, Sample& out) const override {
     out.clear();
     for (std::size_t i = 0; i < info_.features.size(); ++i) {
       const Feature& feature = info_.features[i];
-      const std::string& path = files_[static_cast<std::size_t>(id)][i];
+      const std::string& path = files_[id][i];
       const auto held = held_.find(path);
       bool turned = false;
       out.push_back(
           {feature.name, decode(path, held == held_.end() ? bytes_of(path) : held->second, feature, data_, turned)});
-      if (turned) turned_[static_cast<std::size_t>(id) * info_.features.size() + i] = true;
+      if (turned) turned_[id * info_.features.size() + i] = true;
     }
   }
   /// What indexing warns of in a training set, of the files that any rank has read. Collective.
-  [[nodiscard]] std::string warning(Communicator& communicator) const {
+  std::string warning(Communicator& communicator) const {
     const std::vector<std::uint8_t> own(turned_.begin(), turned_.end());
-    std::vector<std::uint8_t> all(own.size() * static_cast<std::size_t>(communicator.size()));
+    std::vector<std::uint8_t> all(own.size() * communicator.size());
     communicator.all_gather(std::as_bytes(std::span(own)), std::as_writable_bytes(std::span(all)),
                             {"orientations of images"});
     std::size_t turned = 0;

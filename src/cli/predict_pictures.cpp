@@ -6,12 +6,12 @@
 #include <filesystem>
 #include <set>
 
-#include "checkpoint/files.hpp"
 #include "cli/predict.hpp"
 #include "core/errno_code.hpp"
 #include "data/picture.hpp"
-#include "ensemble/combine.hpp"
 #include "lockstep/error.hpp"
+#include "run/checkpoint/files.hpp"
+#include "run/ensemble/combine.hpp"
 
 namespace lockstep::cli {
 
@@ -22,7 +22,7 @@ namespace fs = std::filesystem;
 /// `values`: [height, width, channels] of `shape`, 0 black and 1 white; what lies beyond is cut off.
 data::Picture picture_of(const std::vector<double>& values, const Shape& shape) {
   data::Picture picture(shape[0], shape[1], 0);
-  const auto channels = static_cast<std::size_t>(shape[2]);
+  const std::size_t channels = shape[2];
   const auto byte = [&](std::size_t pixel, std::size_t channel) {
     const double value = std::clamp(values[pixel * channels + channel], 0.0, 1.0);
     return static_cast<std::uint8_t>(std::lround(255 * value));
@@ -42,10 +42,10 @@ bool predicts_mask(const train::LoadedModel& model) {
 
 /// The likeliest class of each pixel.
 std::string mask_of(const std::vector<double>& values, const Shape& shape) {
-  const auto classes = static_cast<std::size_t>(shape[2]);
+  const std::size_t classes = shape[2];
   std::vector<std::uint8_t> mask;
   for (std::size_t at = 0; at < values.size(); at += classes) {
-    mask.push_back(static_cast<std::uint8_t>(ensemble::largest_of(std::span(values).subspan(at, classes))));
+    mask.push_back(ensemble::largest_of(std::span(values).subspan(at, classes)));
   }
   return data::mask_png(mask, shape[0], shape[1]);
 }

@@ -5,16 +5,16 @@
 
 #include "cli/predict.hpp"
 #include "comm/transport/work_together.hpp"
-#include "ensemble/combine.hpp"
-#include "ensemble/shares.hpp"
-#include "train/not_finite.hpp"
+#include "run/ensemble/combine.hpp"
+#include "run/ensemble/shares.hpp"
+#include "run/train/not_finite.hpp"
 
 namespace lockstep::cli {
 
 std::vector<SamplePrediction> predict_on_ranks(train::LoadedModel& model, const DataSet& set,
                                                Communicator& communicator, bool logits) {
-  const auto samples = static_cast<std::size_t>(set.size());
-  const auto width = static_cast<std::size_t>(elements(model.prediction_shape()));
+  const std::size_t samples = set.size();
+  const std::size_t width = elements(model.prediction_shape());
   const std::int64_t micro_batch_samples = model.job().batch_size / model.job().micro_batches;
   std::vector<float> all(samples * width);
   if (samples > 0) {
@@ -22,12 +22,11 @@ std::vector<SamplePrediction> predict_on_ranks(train::LoadedModel& model, const 
     const auto predictor = model.predictor_of(set);
     const auto timeout = model.job().timeout();
     const auto work = [&](comm::WorkProgress& progress) {
-      for (const auto& share : shares[static_cast<std::size_t>(communicator.rank())]) {
+      for (const auto& share : shares[communicator.rank()]) {
         predictor->predict(
             share.micro_batches,
             [&](std::int64_t id, std::span<const float> prediction) {
-              std::copy(prediction.begin(), prediction.end(),
-                        all.begin() + static_cast<std::ptrdiff_t>(id) * static_cast<std::ptrdiff_t>(width));
+              std::copy(prediction.begin(), prediction.end(), all.begin() + id * static_cast<std::ptrdiff_t>(width));
             },
             [&] { progress.advance(); });
       }
@@ -36,9 +35,9 @@ std::vector<SamplePrediction> predict_on_ranks(train::LoadedModel& model, const 
     (void)comm::work_together(communicator, {"predictions", 0, timeout}, work,
                               {.stalled = std::max<std::chrono::milliseconds>(timeout, std::chrono::minutes{1})});
     for (int rank = 0; rank < communicator.size() && communicator.size() > 1; ++rank) {
-      for (const auto& share : shares[static_cast<std::size_t>(rank)]) {
-        const auto b = static_cast<std::size_t>(micro_batch_samples);
-        const std::size_t begin = static_cast<std::size_t>(share.micro_batches.front()) * b;
+      for (const auto& share : shares[rank]) {
+        const std::size_t b = micro_batch_samples;
+        const std::size_t begin = share.micro_batches.front() * b;
         const std::size_t end = std::min((static_cast<std::size_t>(share.micro_batches.back()) + 1) * b, samples);
         const auto rows = std::span(all).subspan(begin * width, (end - begin) * width);
         communicator.broadcast(std::as_writable_bytes(rows), rank, {"predictions", 0, timeout});
@@ -51,7 +50,7 @@ std::vector<SamplePrediction> predict_on_ranks(train::LoadedModel& model, const 
 
 std::vector<SamplePrediction> read_predictions(const train::LoadedModel& model, const std::vector<float>& raw,
                                                bool logits) {
-  const auto width = static_cast<std::size_t>(elements(model.prediction_shape()));
+  const std::size_t width = elements(model.prediction_shape());
   std::vector<SamplePrediction> predictions(raw.size() / width);
   for (std::size_t i = 0; i < predictions.size(); ++i) {
     for (const train::ModelOutput& output : model.outputs()) {

@@ -9,8 +9,8 @@
 #include "cli/predict.hpp"
 #include "core/csv_line.hpp"
 #include "core/say.hpp"
+#include "data/input/schema.hpp"
 #include "data/open.hpp"
-#include "input/schema.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::cli {
@@ -103,14 +103,14 @@ void predict_table(const train::LoadedModel& model, const PredictOptions& option
     header.insert(header.end(), names.begin(), names.end());
     fmt::print("{}", csv_line(header));
     for (std::size_t i = 0; i < predictions.size(); ++i) {
-      std::vector<std::string> fields = {rows->name(static_cast<std::int64_t>(i))};
+      std::vector<std::string> fields = {rows->name(i)};
       for (const double value : predictions[i].values) fields.push_back(fmt::format("{}", value));
       fmt::print("{}", csv_line(fields));
     }
     return;
   }
   for (std::int64_t id = 0; options.print && id < rows->size(); ++id) {
-    const SamplePrediction& row = predictions[static_cast<std::size_t>(id)];
+    const SamplePrediction& row = predictions[id];
     if (model.outputs().size() > 1) {
       print_outputs(model, options, "row", {rows->name(id)}, row);
     } else if (row.values.size() == info.class_names.size() && row.probabilities) {

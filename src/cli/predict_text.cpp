@@ -16,10 +16,10 @@
 #include "cli/predict.hpp"
 #include "cli/sampling.hpp"
 #include "cli/token_codec.hpp"
-#include "exec/cached_model.hpp"
 #include "lockstep/data_set.hpp"
 #include "lockstep/error.hpp"
 #include "lockstep/random.hpp"
+#include "step/exec/cached_model.hpp"
 
 namespace lockstep::cli {
 
@@ -32,8 +32,8 @@ class Window final : public DataSet {
     info_.features = {tokens};
     std::fill(tokens_.as<std::int32_t>().begin(), tokens_.as<std::int32_t>().end(), 0);
   }
-  [[nodiscard]] const DataSetInfo& info() const override { return info_; }
-  [[nodiscard]] std::int64_t size() const override { return 1; }
+  const DataSetInfo& info() const override { return info_; }
+  std::int64_t size() const override { return 1; }
   void read(std::int64_t /*id*/, Sample& out) const override {
     out.clear();
     out.push_back({info_.features[0].name, Tensor(tokens_.spec())});
@@ -44,7 +44,7 @@ class Window final : public DataSet {
   std::int64_t show(const std::vector<std::int32_t>& all) {
     const auto window = tokens_.as<std::int32_t>();
     const std::size_t count = std::min(all.size(), window.size());
-    std::copy(all.end() - static_cast<std::ptrdiff_t>(count), all.end(), window.begin());
+    std::copy(all.end() - count, all.end(), window.begin());
     return static_cast<std::int64_t>(count) - 1;
   }
 
@@ -58,7 +58,7 @@ class Window final : public DataSet {
 class NextToken {
  public:
   NextToken(train::LoadedModel& model, bool cache)
-      : model_(model), window_(model.inputs()[0]), vocabulary_(static_cast<std::size_t>(model.prediction_shape()[1])) {
+      : model_(model), window_(model.inputs()[0]), vocabulary_(model.prediction_shape()[1]) {
     if (cache) cached_ = model.cached();
   }
 
@@ -66,11 +66,11 @@ class NextToken {
   std::span<const float> scores(const std::vector<std::int32_t>& tokens) {
     const auto count = std::ssize(tokens);
     if (cached_ && count <= cached_->context()) {
-      return cached_->append(std::span(tokens).subspan(static_cast<std::size_t>(cached_->positions())));
+      return cached_->append(std::span(tokens).subspan(cached_->positions()));
     }
     const std::int64_t last = window_.show(tokens);
     model_.predict(window_, [&](std::int64_t /*id*/, std::span<const float> prediction) {
-      const auto row = prediction.subspan(static_cast<std::size_t>(last) * vocabulary_, vocabulary_);
+      const auto row = prediction.subspan(last * vocabulary_, vocabulary_);
       scores_.assign(row.begin(), row.end());
     });
     return scores_;

@@ -84,8 +84,8 @@ void print_outputs(const train::LoadedModel& model, const PredictOptions& option
   std::string text;
   for (const std::string& word : label) text += word + "\n";
   for (const train::ModelOutput& output : model.outputs()) {
-    const auto first = prediction.values.begin() + static_cast<std::ptrdiff_t>(output.first);
-    const std::vector<double> values(first, first + static_cast<std::ptrdiff_t>(output.size));
+    const auto first = prediction.values.begin() + output.first;
+    const std::vector<double> values(first, first + output.size);
     const bool of_classes = output.classes.size() == output.size && !options.logits;
     std::vector<std::size_t> order(output.size);
     std::iota(order.begin(), order.end(), std::size_t{0});

@@ -56,8 +56,7 @@ int run_here(const RankOptions& options, const std::function<int(Communicator&)>
 int automatic_ranks(const Job& job) {
   if (job.device != DeviceChoice::cuda) return 1;
   const std::size_t gpus = job.devices.empty() ? device::ask_driver().gpus.size() : job.devices.size();
-  return static_cast<int>(
-      std::clamp<std::int64_t>(static_cast<std::int64_t>(gpus), 1, std::max<std::int64_t>(job.micro_batches, 1)));
+  return std::clamp<std::int64_t>(static_cast<std::int64_t>(gpus), 1, std::max<std::int64_t>(job.micro_batches, 1));
 }
 
 int rank_count(const std::string& text, int automatic) {

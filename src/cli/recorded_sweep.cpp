@@ -45,7 +45,7 @@ RecordedSweep read_sweep(const std::string& directory) {
 std::vector<const RecordedTrial*> RecordedSweep::ancestry(const RecordedTrial& trial) const {
   std::vector<const RecordedTrial*> line = {&trial};
   while (line.back()->from && line.back()->from->first < line.back()->number) {
-    line.push_back(&trials.at(static_cast<std::size_t>(line.back()->from->first)));
+    line.push_back(&trials.at(line.back()->from->first));
   }
   return line;
 }

@@ -28,11 +28,11 @@ struct RecordedSweep {
   std::vector<std::string> parameters;  ///< in the order in which trials have them
   double device_seconds = 0;
 
-  [[nodiscard]] bool has_copies() const {
+  bool has_copies() const {
     return std::any_of(trials.begin(), trials.end(), [](const RecordedTrial& trial) { return trial.from.has_value(); });
   }
   /// A trial and those that it comes from, itself first.
-  [[nodiscard]] std::vector<const RecordedTrial*> ancestry(const RecordedTrial& trial) const;
+  std::vector<const RecordedTrial*> ancestry(const RecordedTrial& trial) const;
 };
 
 /// Reads trials.json. Throws Error(data) if it is unreadable.

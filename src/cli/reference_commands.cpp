@@ -6,14 +6,14 @@
 
 #include "cli/commands.hpp"
 #include "device/device.hpp"
-#include "exec/cpu_device.hpp"
 #include "lockstep/version.hpp"
-#include "telemetry/event_json.hpp"
-#include "telemetry/event_schema.hpp"
-#include "telemetry/metric_list.hpp"
-#include "train/catalogue.hpp"
-#include "train/fingerprint.hpp"
-#include "train/plugins.hpp"
+#include "observe/telemetry/event_json.hpp"
+#include "observe/telemetry/event_schema.hpp"
+#include "observe/telemetry/metric_list.hpp"
+#include "run/train/catalogue.hpp"
+#include "run/train/fingerprint.hpp"
+#include "run/train/plugins.hpp"
+#include "step/exec/cpu_device.hpp"
 
 namespace lockstep::cli {
 

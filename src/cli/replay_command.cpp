@@ -6,8 +6,8 @@
 #include "cli/job_argument.hpp"
 #include "config/config.hpp"
 #include "lockstep/error.hpp"
-#include "sweep/replay.hpp"
-#include "train/catalogue.hpp"
+#include "run/train/catalogue.hpp"
+#include "tools/sweep/replay.hpp"
 
 namespace lockstep::cli {
 

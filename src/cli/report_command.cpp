@@ -26,10 +26,10 @@
 #include "core/errno_code.hpp"
 #include "core/whole_file.hpp"
 #include "lockstep/error.hpp"
-#include "telemetry/diagnosis.hpp"
-#include "telemetry/event_schema.hpp"
-#include "telemetry/event_text.hpp"
-#include "telemetry/text.hpp"
+#include "observe/telemetry/diagnosis.hpp"
+#include "observe/telemetry/event_schema.hpp"
+#include "observe/telemetry/event_text.hpp"
+#include "observe/telemetry/text.hpp"
 
 namespace lockstep::cli {
 
@@ -74,8 +74,7 @@ std::string evaluation_tiles(const RunEvents& run) {
 /// For runs in fp16: the number of steps that were skipped because gradients overflowed.
 std::string skipped_tile(const RunEvents& run) {
   if (run.steps.empty() || !run.steps.back().loss_scale) return "";
-  return tile(telemetry::grouped(static_cast<std::int64_t>(run.skipped.size())),
-              "skipped updates, whose gradient overflowed");
+  return tile(telemetry::grouped(run.skipped.size()), "skipped updates, whose gradient overflowed");
 }
 
 std::int64_t last_step(const RunEvents& run) {
@@ -206,7 +205,7 @@ std::string ranks(const RunEvents& run) {
             });
   std::string charts = line_chart("Seconds per micro-batch", "step", seconds);
   auto micro_batches = all_series("rank ", moves, [](const events::Balance& move) { return move.shares_by_rank; });
-  for (Series& series : micro_batches) series.points = stairs(series.points, static_cast<double>(last_step(run)));
+  for (Series& series : micro_batches) series.points = stairs(series.points, last_step(run));
   charts += line_chart("Micro-batches of each rank, since the first move", "step", std::move(micro_batches));
   if (!charts.empty()) charts = "<div class=\"charts\">" + charts + "</div>\n";
   const std::string table = run.end ? rank_table(*run.end, part_of_ranks(run)) : "";

@@ -53,7 +53,7 @@ RunEvents read_run_events(const std::string& run_directory) {
   double joules = 0;  // from the newest step of this start
   std::int64_t stride = 1;
   const auto close_start = [&] {
-    if (started) run.rank_seconds += (last - began) * static_cast<double>(run.start.ranks);
+    if (started) run.rank_seconds += (last - began) * run.start.ranks;
     run.joules += std::exchange(joules, 0);
   };
   for (std::string line; std::getline(file, line);) {

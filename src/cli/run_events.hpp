@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "telemetry/event_json.hpp"
+#include "observe/telemetry/event_json.hpp"
 
 namespace lockstep::cli {
 

@@ -9,14 +9,14 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "checkpoint/checkpoint.hpp"
 #include "cli/event_series.hpp"
 #include "cli/report_page.hpp"
 #include "cli/svg_chart.hpp"
 #include "core/whole_file.hpp"
 #include "graph/model_graph.hpp"
 #include "lockstep/trainer.hpp"
-#include "telemetry/text.hpp"
+#include "observe/telemetry/text.hpp"
+#include "run/checkpoint/checkpoint.hpp"
 
 namespace lockstep::cli {
 

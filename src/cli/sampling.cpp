@@ -17,7 +17,7 @@ std::vector<std::size_t> largest(const std::vector<double>& values, int count) {
 
 std::int32_t draw_token(std::span<const float> scores, const SamplingOptions& options, RandomStream& random) {
   if (options.temperature == 0) {
-    return static_cast<std::int32_t>(std::max_element(scores.begin(), scores.end()) - scores.begin());
+    return std::max_element(scores.begin(), scores.end()) - scores.begin();
   }
   const auto weights = probabilities(scores, options.temperature);
   auto candidates = largest(weights, options.top_k > 0 ? options.top_k : static_cast<int>(scores.size()));
@@ -31,12 +31,12 @@ std::int32_t draw_token(std::span<const float> scores, const SamplingOptions& op
     candidates.resize(count);
     sum = kept;
   }
-  double rest = static_cast<double>(random.unit()) * sum;
+  double rest = random.unit() * sum;
   for (const std::size_t i : candidates) {
     rest -= weights[i];
-    if (rest < 0) return static_cast<std::int32_t>(i);
+    if (rest < 0) return i;
   }
-  return static_cast<std::int32_t>(candidates.back());
+  return candidates.back();
 }
 
 std::string StopText::add(const std::string& text) {

@@ -33,9 +33,9 @@ class StopText {
   /// Takes more text and returns what of all that has come can be shown now.
   [[nodiscard]] std::string add(const std::string& text);
   /// Whether a sequence has come: nothing more is shown.
-  [[nodiscard]] bool stopped() const { return stopped_; }
+  bool stopped() const { return stopped_; }
   /// What is still held back when no more text comes.
-  [[nodiscard]] std::string rest() const { return stopped_ ? "" : held_; }
+  std::string rest() const { return stopped_ ? "" : held_; }
 
  private:
   std::vector<std::string> sequences_;

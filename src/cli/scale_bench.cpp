@@ -6,9 +6,9 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
-#include "bench/scale.hpp"
 #include "lockstep/error.hpp"
-#include "telemetry/text.hpp"
+#include "observe/telemetry/text.hpp"
+#include "tools/bench/scale.hpp"
 
 namespace lockstep::cli {
 
@@ -22,7 +22,7 @@ void print_heading(const ScaleBenchOptions& options) {
       "The ranks of one host do what they would do among so many; the other hosts are simulated. {} ranks per host, {} "
       "micro-batch{} per rank, a gradient of {}; times are processor time\n\n",
       options.ranks_a_host, options.micro_batches_a_rank, options.micro_batches_a_rank == 1 ? "" : "es",
-      telemetry::byte_count(static_cast<double>(options.gradient_bytes)));
+      telemetry::byte_count(options.gradient_bytes));
   fmt::print("{:>6}  {:^34}  {:^21}  {:^32}  {:>8}  {:>11}\n", "", "sent per step by the busiest rank", "", "of a rank",
              "balance", "supervisor");
   fmt::print("{:>6}  {:>9}  {:>7}  {:>14}  {:>10}  {:>9}  {:>9}  {:>9}  {:>10}  {:>8}  {:>11}\n", "ranks", "messages",
@@ -34,10 +34,9 @@ void print_row(const bench::ScaleRow& row) {
   const auto& of = row.reduce;
   fmt::print(
       "{:>6}  {:>9}  {:>7}  {:>14}  {:>10}  {:>9}  {:>6.2f} ms  {:>6.2f} ms  {:>7.2f} us  {:>5.1f} ms  {:>8.2f} ms\n",
-      row.ranks, of.messages, of.scalar_messages, byte_count(static_cast<double>(of.network_bytes)),
-      byte_count(static_cast<double>(of.shared_memory_bytes)), byte_count(static_cast<double>(of.heap_bytes)),
-      1e3 * of.plan_seconds, 1e3 * of.begin_seconds, 1e6 * of.advance_seconds, 1e3 * row.decision_seconds,
-      1e3 * row.turn.seconds);
+      row.ranks, of.messages, of.scalar_messages, byte_count(of.network_bytes), byte_count(of.shared_memory_bytes),
+      byte_count(of.heap_bytes), 1e3 * of.plan_seconds, 1e3 * of.begin_seconds, 1e6 * of.advance_seconds,
+      1e3 * row.decision_seconds, 1e3 * row.turn.seconds);
 }
 
 void print_scale_json(const bench::ScaleRow& row) {

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "bench/scale.hpp"
+#include "tools/bench/scale.hpp"
 
 namespace lockstep::cli {
 

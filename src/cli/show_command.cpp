@@ -14,18 +14,18 @@
 
 #include "cli/commands.hpp"
 #include "cli/job_argument.hpp"
-#include "exec/compiled.hpp"
-#include "exec/cpu_device.hpp"
-#include "exec/kernel_set.hpp"
 #include "graph/blocks.hpp"
 #include "graph/lowering/lower.hpp"
 #include "graph/workload.hpp"
 #include "lockstep/error.hpp"
 #include "lockstep/graph.hpp"
 #include "lockstep/op.hpp"
-#include "telemetry/text.hpp"
-#include "train/job_graph.hpp"
-#include "train/loaded_model.hpp"
+#include "observe/telemetry/text.hpp"
+#include "run/train/job_graph.hpp"
+#include "run/train/loaded_model.hpp"
+#include "step/exec/compiled.hpp"
+#include "step/exec/cpu_device.hpp"
+#include "step/exec/kernel_set.hpp"
 
 namespace lockstep::cli {
 
@@ -111,8 +111,8 @@ std::string layer_table(const Graph& graph, std::int64_t batch) {
     for (const ValueId id : node.states) states += graph.at(id).spec.elements();
     parameters += own;
     Cost cost = cost_of(graph, node);
-    cost.forward_flops /= static_cast<double>(batch);
-    cost.backward_flops /= static_cast<double>(batch);
+    cost.forward_flops /= batch;
+    cost.backward_flops /= batch;
     total.forward_flops += cost.forward_flops;
     total.backward_flops += cost.backward_flops;
     const std::string count = own > 0 ? telemetry::grouped(own) : tied ? "tied" : "";

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "core/round_up.hpp"
-#include "telemetry/text.hpp"
+#include "observe/telemetry/text.hpp"
 
 namespace lockstep::cli {
 
@@ -68,7 +68,7 @@ std::vector<std::pair<double, double>> thinned(const std::vector<std::pair<doubl
     const std::size_t end = std::min(points.size(), i + each);
     double x = 0, y = 0;
     for (std::size_t j = i; j < end; ++j) x += points[j].first, y += points[j].second;
-    kept.emplace_back(x / static_cast<double>(end - i), y / static_cast<double>(end - i));
+    kept.emplace_back(x / (end - i), y / (end - i));
   }
   return kept;
 }
@@ -108,22 +108,20 @@ class Chart {
     y_ = {std::floor(y_.low / step) * step, std::ceil(y_.high / step) * step};
   }
 
-  [[nodiscard]] double x(double value) const {
-    return kLeft + (value - x_.low) / (x_.high - x_.low) * (kWidth - kLeft - kRight);
-  }
-  [[nodiscard]] double y(double value) const {
+  double x(double value) const { return kLeft + (value - x_.low) / (x_.high - x_.low) * (kWidth - kLeft - kRight); }
+  double y(double value) const {
     const double shown = std::clamp(value, y_.low, y_.high);
     return kHeight - kBottom - (shown - y_.low) / (y_.high - y_.low) * (kHeight - kTop - kBottom);
   }
   /// Which values are off the chart; empty: none.
-  [[nodiscard]] std::string beyond() const {
+  std::string beyond() const {
     std::string text;
     if (all_.low < y_.low) text += fmt::format(" from {}", telemetry::short_number(all_.low));
     if (all_.high > y_.high) text += fmt::format(" up to {}", telemetry::short_number(all_.high));
     return text.empty() ? "" : "<span class=\"key\">some are off the chart:" + text + "</span>";
   }
 
-  [[nodiscard]] std::string axes(const std::string& x_name) const {
+  std::string axes(const std::string& x_name) const {
     std::string text;
     const double y_step = round_step(y_, kTicks), x_step = round_step(x_, kTicks);
     for (double at = y_.low; at <= y_.high + y_step / 2; at += y_step) {
@@ -141,13 +139,13 @@ class Chart {
            fmt::format(R"(<text class="tick end" x="{}" y="{}">{}</text>)", kWidth - kRight, kHeight - 3, x_name);
   }
 
-  [[nodiscard]] std::string ring(const Series& series, std::size_t index) const {
+  std::string ring(const Series& series, std::size_t index) const {
     if (!series.best) return "";
     return fmt::format(R"(<circle class="ring s{}" cx="{:.1f}" cy="{:.1f}" r="6"/>)", index % kColors,
                        x(series.best->first), y(series.best->second));
   }
 
-  [[nodiscard]] std::string line(const Series& series, std::size_t index) const {
+  std::string line(const Series& series, std::size_t index) const {
     constexpr std::size_t kDotted = 30, kSmoothed = 80;
     if (series.smoothed && series.points.size() > kSmoothed) {
       return path(thinned(series.points), index, " faint") + path(thinned(smooth(series.points)), index, "");
@@ -164,8 +162,8 @@ class Chart {
   }
 
  private:
-  [[nodiscard]] std::string path(const std::vector<std::pair<double, double>>& points, std::size_t index,
-                                 const char* more_classes) const {
+  std::string path(const std::vector<std::pair<double, double>>& points, std::size_t index,
+                   const char* more_classes) const {
     std::string path;
     bool pen = false;
     for (const auto& [at, value] : points) {
@@ -198,7 +196,7 @@ DrawnLegend drawn_legend(const std::vector<Series>& series) {
   DrawnLegend legend;
   double at = kLeft;
   for (std::size_t i = 0; i < series.size(); ++i) {
-    const double width = 30 + 6.5 * static_cast<double>(series[i].name.size());
+    const double width = 30 + 6.5 * series[i].name.size();
     if (i > 0 && at + width > kWidth) {
       at = kLeft;
       legend.more += kLegendLine;

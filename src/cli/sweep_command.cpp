@@ -16,9 +16,9 @@
 #include "launch/child.hpp"
 #include "launch/hosts.hpp"
 #include "lockstep/error.hpp"
-#include "sweep/method.hpp"
-#include "sweep/sweep.hpp"
-#include "train/catalogue.hpp"
+#include "run/train/catalogue.hpp"
+#include "tools/sweep/method.hpp"
+#include "tools/sweep/sweep.hpp"
 
 namespace lockstep::cli {
 
@@ -72,7 +72,7 @@ void place_on_hosts(const JobFile& job, const launch::PoolOptions& pool, sweep::
     }
     for (int slot = 0; slot < most; ++slot) {
       const int gpu = slot / options.trials_per_gpu;
-      options.devices.push_back(job.devices.empty() ? gpu : job.devices[static_cast<std::size_t>(gpu)]);
+      options.devices.push_back(job.devices.empty() ? gpu : job.devices[gpu]);
     }
   } else if (job.threads == 0) {
     options.threads = std::max(1, device::available_cores() / most);

@@ -19,9 +19,9 @@
 #include "cli/svg_chart.hpp"
 #include "core/whole_file.hpp"
 #include "lockstep/error.hpp"
-#include "sweep/importance.hpp"
-#include "sweep/results.hpp"
-#include "telemetry/text.hpp"
+#include "observe/telemetry/text.hpp"
+#include "tools/sweep/importance.hpp"
+#include "tools/sweep/results.hpp"
 
 namespace lockstep::cli {
 
@@ -69,19 +69,19 @@ class Axis {
     std::sort(words_.begin(), words_.end());
   }
 
-  [[nodiscard]] const std::string& name() const { return name_; }
+  const std::string& name() const { return name_; }
   /// 0 at the bottom, 1 at the top.
-  [[nodiscard]] double place(const Json& value) const {
+  double place(const Json& value) const {
     if (!numbers_) {
       const auto at = std::find(words_.begin(), words_.end(), text_of(value)) - words_.begin();
-      return (static_cast<double>(at) + 0.5) / static_cast<double>(words_.size());
+      return (at + 0.5) / words_.size();
     }
     if (high_ == low_) return 0.5;
     const double number = value.get<double>();
     return logarithmic_ ? std::log(number / low_) / std::log(high_ / low_) : (number - low_) / (high_ - low_);
   }
   /// Places and their labels.
-  [[nodiscard]] std::vector<std::pair<double, std::string>> ticks() const {
+  std::vector<std::pair<double, std::string>> ticks() const {
     std::vector<std::pair<double, std::string>> ticks;
     for (const std::string& word : words_) ticks.emplace_back(place(word), word);
     if (!numbers_) return ticks;
@@ -123,8 +123,8 @@ std::string parallel_coordinates(const RecordedSweep& sweep, const std::vector<c
   std::vector<Json> values;
   for (const RecordedTrial* trial : trials) values.emplace_back(*trial->value);
   axes.emplace_back(sweep.metric, values);
-  const double gap = (kPictureWidth - 2 * kBeside) / static_cast<double>(std::max<std::size_t>(1, axes.size() - 1));
-  const auto x_of = [&](std::size_t i) { return kBeside + gap * static_cast<double>(i); };
+  const double gap = (kPictureWidth - 2 * kBeside) / (std::max<std::size_t>(1, axes.size() - 1));
+  const auto x_of = [&](std::size_t i) { return kBeside + gap * i; };
   std::string lines;
   for (std::size_t rank = trials.size(); rank-- > 0;) {  // the best on top
     const RecordedTrial& trial = *trials[rank];
@@ -217,11 +217,10 @@ Series curve_of(const RecordedSweep& sweep, const RecordedTrial& trial, Series_o
   const auto line = sweep.ancestry(trial);
   double end = std::numeric_limits<double>::infinity();
   for (const RecordedTrial* one : line) {
-    const auto points =
-        series_of(read_run_events(sweep::trial_directory(sweep.directory, static_cast<int>(one->number))));
+    const auto points = series_of(read_run_events(sweep::trial_directory(sweep.directory, one->number)));
     const auto after = std::find_if(points.begin(), points.end(), [&](const auto& point) { return point.first > end; });
     curve.points.insert(curve.points.begin(), points.begin(), after);
-    if (one->from) end = static_cast<double>(one->from->second);
+    if (one->from) end = one->from->second;
   }
   return curve;
 }
@@ -255,8 +254,8 @@ std::string lineage(const RecordedSweep& sweep) {
   std::vector<LineageTrial> trials;
   for (const RecordedTrial& trial : sweep.trials) trials.push_back({trial.number, trial.from, trial.reports});
   if (sweep.best) {
-    for (const RecordedTrial* one : sweep.ancestry(sweep.trials.at(static_cast<std::size_t>(*sweep.best)))) {
-      trials.at(static_cast<std::size_t>(one->number)).of_best = true;
+    for (const RecordedTrial* one : sweep.ancestry(sweep.trials.at(*sweep.best))) {
+      trials.at(one->number).of_best = true;
     }
   }
   return lineage_chart(sweep.metric, trials);
@@ -292,7 +291,7 @@ std::string table(const RecordedSweep& sweep, const std::vector<const RecordedTr
   }
   const std::string more = order.size() > kRows
                                ? fmt::format("<p class=\"about\">The first {} of {}; all are in trials.csv.</p>", kRows,
-                                             telemetry::grouped(static_cast<std::int64_t>(order.size())))
+                                             telemetry::grouped(order.size()))
                                : "";
   return fmt::format("<h2>All trials</h2>\n<div class=\"card\"><table><tr>{}</tr>{}</table>{}</div>\n", head, rows,
                      more);

@@ -22,7 +22,7 @@ TokenCodec::TokenCodec(const DataSetInfo& info)
   } else if (info.format == "text, bytes" || info.format == "texts, bytes") {
     kind_ = Kind::bytes;
   }
-  for (std::size_t i = 0; i < text_.size(); ++i) number_[text_[i]] = static_cast<std::int32_t>(i);
+  for (std::size_t i = 0; i < text_.size(); ++i) number_[text_[i]] = i;
 }
 
 std::vector<std::int32_t> TokenCodec::encode(const std::string& text) const {
@@ -79,7 +79,7 @@ std::string TokenCodec::decode_after(const std::string& text, std::int32_t token
   }
   if (kind_ == Kind::tokenizer) return tokenizer_->piece(token);
   if (kind_ == Kind::bytes) return std::string(1, static_cast<char>(token));
-  const auto index = static_cast<std::size_t>(token);
+  const std::size_t index = token;
   return index < text_.size() ? text_[index] : "?";
 }
 

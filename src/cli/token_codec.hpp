@@ -20,14 +20,14 @@ class TokenCodec {
 
   /// Throws Error(usage), naming the first character or number that is not a token. What a tokenizer puts before a
   /// text comes first.
-  [[nodiscard]] std::vector<std::int32_t> encode(const std::string& text) const;
+  std::vector<std::int32_t> encode(const std::string& text) const;
   /// What `token` appends to a text that ends with `text`: numbers are separated by one space.
-  [[nodiscard]] std::string decode_after(const std::string& text, std::int32_t token) const;
+  std::string decode_after(const std::string& text, std::int32_t token) const;
 
  private:
   enum class Kind { tokenizer, characters, bytes, numbers };
-  [[nodiscard]] std::vector<std::int32_t> encode_characters(const std::string& text) const;
-  [[nodiscard]] std::vector<std::int32_t> encode_numbers(const std::string& text) const;
+  std::vector<std::int32_t> encode_characters(const std::string& text) const;
+  std::vector<std::int32_t> encode_numbers(const std::string& text) const;
 
   Kind kind_;
   std::int64_t vocabulary_;

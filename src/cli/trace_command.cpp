@@ -9,8 +9,8 @@
 #include "cli/commands.hpp"
 #include "core/whole_file.hpp"
 #include "lockstep/error.hpp"
-#include "telemetry/diagnosis.hpp"
-#include "telemetry/merged_trace.hpp"
+#include "observe/telemetry/diagnosis.hpp"
+#include "observe/telemetry/merged_trace.hpp"
 
 namespace lockstep::cli {
 

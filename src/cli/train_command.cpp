@@ -20,8 +20,8 @@
 #include "launch/rank_agent.hpp"
 #include "launch/secrets.hpp"
 #include "lockstep/error.hpp"
-#include "telemetry/event_log.hpp"
-#include "telemetry/progress.hpp"
+#include "observe/telemetry/event_log.hpp"
+#include "observe/telemetry/progress.hpp"
 
 namespace lockstep::cli {
 
@@ -39,8 +39,8 @@ std::string program_digest() {
   std::ifstream file("/proc/self/exe", std::ios::binary);
   Sha256 hash;
   std::vector<char> block(1 << 20);
-  while (file.read(block.data(), static_cast<std::streamsize>(block.size())) || file.gcount() > 0) {
-    hash.add(std::string_view(block.data(), static_cast<std::size_t>(file.gcount())));
+  while (file.read(block.data(), block.size()) || file.gcount() > 0) {
+    hash.add(std::string_view(block.data(), file.gcount()));
   }
   return hash.hex();
 }

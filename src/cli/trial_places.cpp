@@ -48,7 +48,7 @@ std::vector<T> repeated(const std::vector<T>& items, int times) {
 void check_gpus(PlaceOptionNames names, const sweep::SweepRunOptions& options) {
   const std::size_t slots = std::max(options.devices.size(), options.slices.size());
   if (slots >= static_cast<std::size_t>(options.ranks)) return;
-  const std::size_t found = slots / static_cast<std::size_t>(options.trials_per_gpu);
+  const std::size_t found = slots / options.trials_per_gpu;
   const std::string places = options.slices.empty() ? fmt::format("{} GPUs of this machine", found)
                                                     : fmt::format("{} slices in CUDA_VISIBLE_DEVICES", found);
   throw Error(ExitCode::usage,

@@ -6,7 +6,7 @@
 #include "config/sweep.hpp"
 #include "lockstep/job.hpp"
 #include "lockstep/trainer.hpp"
-#include "sweep/sweep.hpp"
+#include "tools/sweep/sweep.hpp"
 
 namespace lockstep::cli {
 

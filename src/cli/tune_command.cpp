@@ -20,11 +20,11 @@
 #include "core/say.hpp"
 #include "device/threads.hpp"
 #include "lockstep/error.hpp"
-#include "plan/report.hpp"
-#include "telemetry/text.hpp"
-#include "tune/batch.hpp"
-#include "tune/comparison.hpp"
-#include "tune/lr_range.hpp"
+#include "observe/telemetry/text.hpp"
+#include "run/plan/report.hpp"
+#include "tools/tune/batch.hpp"
+#include "tools/tune/comparison.hpp"
+#include "tools/tune/lr_range.hpp"
 
 namespace lockstep::cli {
 
@@ -168,7 +168,7 @@ Json json_of(const std::vector<tune::Compared>& all, int best) {
     row["failure"] = compared.probe.message;
     json["candidates"].push_back(row);
   }
-  json["recommended"] = best < 0 ? Json() : Json(all[static_cast<std::size_t>(best)].candidate.overrides);
+  json["recommended"] = best < 0 ? Json() : Json(all[best].candidate.overrides);
   return json;
 }
 
@@ -198,7 +198,7 @@ int compare_candidates(TuneArguments& arguments, const TuneSetup& setup,
                     plan::size_text(compared.probe.peak_memory()), ""});
   }
   fmt::print("{}", plan::table_text(rows));
-  print_settings(fmt::format("{}", fmt::join(all[static_cast<std::size_t>(best)].candidate.overrides, " ")));
+  print_settings(fmt::format("{}", fmt::join(all[best].candidate.overrides, " ")));
   return 0;
 }
 
@@ -282,9 +282,8 @@ void print_people(const tune::BatchVerdict& verdict, const TuneArguments& argume
   }
   write_picture(setup.probes.directory + "/batch.svg", "Samples a second over the batch size",
                 [](double batch) { return fmt::format("{:.0f}", batch); }, {rate});
-  const tune::BatchRow& best = verdict.best_micro_batches >= 0
-                                   ? verdict.micro_batches[static_cast<std::size_t>(verdict.best_micro_batches)]
-                                   : verdict.sizes[static_cast<std::size_t>(verdict.best_size)];
+  const tune::BatchRow& best = verdict.best_micro_batches >= 0 ? verdict.micro_batches[verdict.best_micro_batches]
+                                                               : verdict.sizes[verdict.best_size];
   print_settings(fmt::format("batch_size={} micro_batches={}", best.batch, best.micro_batches));
   if (best.batch != setup.job.batch_size) {
     fmt::print("another batch size wants another learning rate: `lockstep tune lr` with these settings\n");

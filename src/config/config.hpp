@@ -45,14 +45,14 @@ struct Catalogue {
 struct Problem {
   Place place;
   std::string message;  ///< what was expected, what was found, the nearest known key, what to try
-  [[nodiscard]] std::string text() const { return place.text() + ": " + message; }
+  std::string text() const { return place.text() + ": " + message; }
 };
 
 /// what(): all problems in order of their places, one per line.
 class Problems : public Error {
  public:
   explicit Problems(const std::vector<Problem>& list);
-  [[nodiscard]] const std::vector<Problem>& list() const { return list_; }
+  const std::vector<Problem>& list() const { return list_; }
 
  private:
   std::vector<Problem> list_;

@@ -26,7 +26,7 @@ struct Session {
   std::vector<Problem> problems;
   std::map<std::string, Place> places;  ///< of every value in the file, by path
 
-  [[nodiscard]] Place place(const Mark& mark, const std::string& path) const;
+  Place place(const Mark& mark, const std::string& path) const;
   void problem(const Mark& mark, const std::string& path, std::string message);
 };
 
@@ -35,13 +35,13 @@ class Cursor {
   Cursor(const YamlNode& node, std::string path, Session& session)
       : node_(&node), path_(std::move(path)), session_(&session) {}
 
-  [[nodiscard]] const YamlNode& node() const { return *node_; }
-  [[nodiscard]] const std::string& path() const { return path_; }
-  [[nodiscard]] Session& session() const { return *session_; }
-  [[nodiscard]] Place place() const { return session_->place(node_->mark, path_); }
+  const YamlNode& node() const { return *node_; }
+  const std::string& path() const { return path_; }
+  Session& session() const { return *session_; }
+  Place place() const { return session_->place(node_->mark, path_); }
 
-  [[nodiscard]] Cursor entry(const Entry& entry) const { return {entry.value, path_ + "." + entry.key, *session_}; }
-  [[nodiscard]] Cursor item(std::size_t index) const;
+  Cursor entry(const Entry& entry) const { return {entry.value, path_ + "." + entry.key, *session_}; }
+  Cursor item(std::size_t index) const;
 
   void problem(std::string message) const { session_->problem(node_->mark, path_, std::move(message)); }
   /// Reports "expected <what>, found <the value><advice>".

@@ -30,10 +30,10 @@ class ListRule : public Rule {
       : item_(std::move(item)), access_(std::move(access)), options_(options) {}
 
   void read(const Cursor& at, void* into) const override;
-  [[nodiscard]] Json write(const void* value) const override;
-  [[nodiscard]] Json schema() const override;
-  [[nodiscard]] std::string expected() const override;
-  [[nodiscard]] const Rule* child(const std::string& key) const override;
+  Json write(const void* value) const override;
+  Json schema() const override;
+  std::string expected() const override;
+  const Rule* child(const std::string& key) const override;
 
  private:
   void check_unique(const Cursor& at, const void* list) const;
@@ -66,9 +66,9 @@ class MapRule : public Rule {
       : item_(std::move(item)), access_(std::move(access)), what_(std::move(what)) {}
 
   void read(const Cursor& at, void* into) const override;
-  [[nodiscard]] Json write(const void* value) const override;
-  [[nodiscard]] Json schema() const override;
-  [[nodiscard]] std::string expected() const override { return "a map of " + what_; }
+  Json write(const void* value) const override;
+  Json schema() const override;
+  std::string expected() const override { return "a map of " + what_; }
 
  private:
   RulePtr item_;
@@ -97,13 +97,13 @@ class ForwardRule : public Rule {
   ForwardRule(RulePtr inner, std::function<void*(void*)> make, std::function<const void*(const void*)> find)
       : inner_(std::move(inner)), make_(std::move(make)), find_(std::move(find)) {}
   void read(const Cursor& at, void* into) const override { inner_->read(at, make_(into)); }
-  [[nodiscard]] Json write(const void* value) const override;
-  [[nodiscard]] Json schema() const override;
-  [[nodiscard]] std::string expected() const override { return inner_->expected(); }
-  [[nodiscard]] bool complete() const override { return inner_->complete(); }
+  Json write(const void* value) const override;
+  Json schema() const override;
+  std::string expected() const override { return inner_->expected(); }
+  bool complete() const override { return inner_->complete(); }
   void initialize(void* into) const override { inner_->initialize(make_(into)); }
-  [[nodiscard]] const Rule* child(const std::string& key) const override { return inner_->child(key); }
-  [[nodiscard]] std::vector<std::string> keys() const override { return inner_->keys(); }
+  const Rule* child(const std::string& key) const override { return inner_->child(key); }
+  std::vector<std::string> keys() const override { return inner_->keys(); }
   void make_room(YamlNode& node, const std::string& key) const override { inner_->make_room(node, key); }
 
  private:

@@ -64,28 +64,28 @@ class LossesRule final : public Rule {
       LossOptions& loss = job.losses[i];
       if (loss.name.empty()) loss.name = loss.target;
       const auto same = [&](const LossOptions& other) { return other.name == loss.name; };
-      const auto end = job.losses.begin() + static_cast<std::ptrdiff_t>(i);
+      const auto end = job.losses.begin() + i;
       if (std::find_if(job.losses.begin(), end, same) == end) continue;
       at.item(i).problem(
           fmt::format("expected losses of different names, found '{}' a second time; add `name`", loss.name));
     }
   }
-  [[nodiscard]] Json write(const void* value) const override {
+  Json write(const void* value) const override {
     const Job& job = *static_cast<const Job*>(value);
     return job.losses.empty() ? one_->write(&job.loss) : several_->write(&job.losses);
   }
-  [[nodiscard]] Json schema() const override {
+  Json schema() const override {
     Json schema = one_->schema(), several = several_->schema();
     several["minItems"] = 2;
     const char* const forms = schema.contains("anyOf") ? "anyOf" : "oneOf";
     schema[forms].push_back(std::move(several));
     return schema;
   }
-  [[nodiscard]] std::string expected() const override { return one_->expected() + ", or a list of such"; }
-  [[nodiscard]] const Rule* child(const std::string& key) const override {
+  std::string expected() const override { return one_->expected() + ", or a list of such"; }
+  const Rule* child(const std::string& key) const override {
     return key.front() == '[' ? several_->child(key) : one_->child(key);
   }
-  [[nodiscard]] std::vector<std::string> keys() const override { return one_->keys(); }
+  std::vector<std::string> keys() const override { return one_->keys(); }
   void make_room(YamlNode& node, const std::string& key) const override { one_->make_room(node, key); }
 
  private:
@@ -117,11 +117,11 @@ class MetricRule final : public Rule {
     }
     *static_cast<std::string*>(into) = *found;
   }
-  [[nodiscard]] Json write(const void* value) const override {
+  Json write(const void* value) const override {
     const auto& text = *static_cast<const std::string*>(value);
     return text.empty() ? Json() : Json(text);
   }
-  [[nodiscard]] Json schema() const override {
+  Json schema() const override {
     constexpr const char* kTopK = "top([2-9]|[1-9][0-9]{1,5})";
     const auto text = [](const std::string& pattern) { return Json{{"type", "string"}, {"pattern", pattern}}; };
     const bool has_top_k = is_listed(kTop5);
@@ -131,7 +131,7 @@ class MetricRule final : public Rule {
         text(fmt::format("^.+/({}{})$", fmt::join(metrics_, "|"), has_top_k ? fmt::format("|{}", kTopK) : "")));
     return {{"anyOf", forms}};
   }
-  [[nodiscard]] std::string expected() const override {
+  std::string expected() const override {
     std::vector<std::string> words = metrics_;
     std::replace(words.begin(), words.end(), std::string(kTop5), std::string("topK (such as top5)"));
     return one_of(words);
@@ -140,7 +140,7 @@ class MetricRule final : public Rule {
  private:
   static constexpr const char* kTop5 = "top5";
 
-  [[nodiscard]] bool is_listed(const std::string& metric) const {
+  bool is_listed(const std::string& metric) const {
     return std::find(metrics_.begin(), metrics_.end(), metric) != metrics_.end();
   }
 

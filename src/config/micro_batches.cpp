@@ -102,7 +102,7 @@ std::string explain_micro_batches(const JobFile& job, const Catalogue& catalogue
 
 std::int64_t max_parts(const Job& job) {
   if (job.parallel.branches) return std::numeric_limits<int>::max();
-  if (!job.parallel.cuts.empty()) return static_cast<std::int64_t>(job.parallel.cuts.size());
+  if (!job.parallel.cuts.empty()) return job.parallel.cuts.size();
   std::set<std::string> named;
   for (const LayerOptions& layer : job.model.layers) {
     if (!layer.part.empty()) named.insert(layer.part);

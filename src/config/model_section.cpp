@@ -85,15 +85,14 @@ void check_names(const ModelOptions& model, const Scope& scope) {
     if (all[i] == "previous") say("expected a name other than 'previous', which stands for the layer above");
     if (!seen.insert(all[i]).second) say(fmt::format("expected a name of its own, found '{}' a second time", all[i]));
     for (const auto& input : model.layers[i].inputs) {
-      if (input == "previous" || std::find(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(i), input) !=
-                                     all.begin() + static_cast<std::ptrdiff_t>(i)) {
+      if (input == "previous" || std::find(all.begin(), all.begin() + i, input) != all.begin() + i) {
         continue;
       }
       if (std::find(all.begin(), all.end(), input) != all.end()) {
         say(fmt::format("expected earlier layers as inputs, found '{}', which is not above this one", input));
       } else if (!model.inputs.empty() &&
                  std::find(model.inputs.begin(), model.inputs.end(), input) == model.inputs.end()) {
-        std::vector<std::string> known(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(i));
+        std::vector<std::string> known(all.begin(), all.begin() + i);
         known.insert(known.end(), model.inputs.begin(), model.inputs.end());
         say(fmt::format("expected earlier layers or inputs of the model as inputs, found '{}'{}", input,
                         did_you_mean(input, known)));

@@ -12,11 +12,11 @@ namespace {
 constexpr std::int64_t kLargestScale = std::int64_t{1} << 24;
 
 Number scale() {
-  return number().at_least(1).at_most(static_cast<double>(kLargestScale));
+  return number().at_least(1).at_most(kLargestScale);
 }
 
 void check_scale(const Scope& scope, const std::string& key, std::int64_t value) {
-  const auto bits = static_cast<std::uint64_t>(value);
+  const std::uint64_t bits = value;
   if (value == 0 || std::has_single_bit(bits)) return;
   scope.problem(key, fmt::format("expected a power of two, found {}; try {} or {}", value, std::bit_floor(bits),
                                  std::bit_ceil(bits)));

@@ -22,19 +22,19 @@ class Rule {
   /// Reads the value at `at` into `*into`, or reports what is wrong with it. Before the call `*into` holds the default.
   virtual void read(const Cursor& at, void* into) const = 0;
   /// The value as a job file would write it; null: nothing is written.
-  [[nodiscard]] virtual Json write(const void* value) const = 0;
-  [[nodiscard]] virtual Json schema() const = 0;
+  virtual Json write(const void* value) const = 0;
+  virtual Json schema() const = 0;
   /// For messages: "a number of at least 0".
-  [[nodiscard]] virtual std::string expected() const = 0;
+  virtual std::string expected() const = 0;
 
   /// Whether a bare word may stand for the value: every setting inside has a default.
-  [[nodiscard]] virtual bool complete() const { return false; }
+  virtual bool complete() const { return false; }
   /// Sets the defaults that are specific to this rule (weight decay: 0.01 for adamw, 0 for sgd).
   virtual void initialize(void* into) const { (void)into; }
 
   // Used by overrides, and to find where a misplaced key belongs.
-  [[nodiscard]] virtual const Rule* child(const std::string& key) const { return (void)key, nullptr; }
-  [[nodiscard]] virtual std::vector<std::string> keys() const { return {}; }
+  virtual const Rule* child(const std::string& key) const { return (void)key, nullptr; }
+  virtual std::vector<std::string> keys() const { return {}; }
   /// Expands a short form (`optimizer: sgd`, `learning_rate: 0.1`) into the map in which `key` is about to be set, and
   /// removes the alternatives that `key` replaces.
   virtual void make_room(YamlNode& node, const std::string& key) const { (void)node, (void)key; }

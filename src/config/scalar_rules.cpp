@@ -83,7 +83,7 @@ class ChoiceRule : public Rule {
     if (std::find(offered_.begin(), offered_.end(), *found) == offered_.end()) {
       return at.expected(expected(), name != names_.end() ? "; " + advice_ : did_you_mean(*found, offered_));
     }
-    *static_cast<std::uint8_t*>(into) = static_cast<std::uint8_t>(name - names_.begin());
+    *static_cast<std::uint8_t*>(into) = name - names_.begin();
   }
   Json write(const void* value) const override { return names_[*static_cast<const std::uint8_t*>(value)]; }
   Json schema() const override { return {{"type", "string"}, {"enum", offered_}}; }
@@ -275,13 +275,11 @@ class BytesRule : public Rule {
     if (const auto quantity = split(at.node())) {
       for (const auto& [unit, size] : kUnits) {
         const double total = quantity->amount * size;
-        if (quantity->unit == unit && total >= 1 && total < kMaxExact)
-          return void(out = static_cast<std::int64_t>(total));
+        if (quantity->unit == unit && total >= 1 && total < kMaxExact) return void(out = total);
       }
     } else if (at.node().is(YamlNode::Kind::scalar) && scalar_type(at.node()) == ScalarType::number) {
       const double value = number_of(at.node());
-      if (value >= 1 && value < kMaxExact && value == std::floor(value))
-        return void(out = static_cast<std::int64_t>(value));
+      if (value >= 1 && value < kMaxExact && value == std::floor(value)) return void(out = value);
     }
     at.expected(expected());
   }

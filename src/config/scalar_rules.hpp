@@ -27,16 +27,16 @@ class NumberRule : public Rule {
  public:
   explicit NumberRule(NumberLimits limits) : limits_(std::move(limits)) {}
   void read(const Cursor& at, void* into) const override;
-  [[nodiscard]] Json write(const void* value) const override;
-  [[nodiscard]] Json schema() const override;
-  [[nodiscard]] std::string expected() const override;
+  Json write(const void* value) const override;
+  Json schema() const override;
+  std::string expected() const override;
 
  protected:
   virtual void store(void* into, double value) const = 0;
-  [[nodiscard]] virtual double load(const void* value) const = 0;
+  virtual double load(const void* value) const = 0;
 
  private:
-  [[nodiscard]] bool fits(double value) const;
+  bool fits(double value) const;
   NumberLimits limits_;
 };
 
@@ -47,9 +47,7 @@ class NumberOf : public NumberRule {
 
  private:
   void store(void* into, double value) const override { *static_cast<N*>(into) = static_cast<N>(value); }
-  [[nodiscard]] double load(const void* value) const override {
-    return static_cast<double>(*static_cast<const N*>(value));
-  }
+  double load(const void* value) const override { return static_cast<double>(*static_cast<const N*>(value)); }
 };
 
 /// Converts to a rule for integers or for real numbers, depending on the member that it is bound to.

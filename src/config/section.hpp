@@ -22,10 +22,10 @@ namespace lockstep::config {
 class Scope {
  public:
   Scope(const Cursor& at) : at_(at) {}  // NOLINT
-  [[nodiscard]] bool written(const std::string& key) const { return at_.node().find(key) != nullptr; }
+  bool written(const std::string& key) const { return at_.node().find(key) != nullptr; }
   /// Reports at the value of a key ("data.validation"), or at the enclosing section if the key is not written.
   void problem(const std::string& key, std::string message) const;
-  [[nodiscard]] const Cursor& cursor() const { return at_; }
+  const Cursor& cursor() const { return at_; }
 
  private:
   const Cursor& at_;
@@ -54,13 +54,13 @@ class SectionRule : public Rule {
   };
 
   void read(const Cursor& at, void* into) const override;
-  [[nodiscard]] Json write(const void* value) const override;
-  [[nodiscard]] Json schema() const override;
-  [[nodiscard]] std::string expected() const override;
-  [[nodiscard]] bool complete() const override;
+  Json write(const void* value) const override;
+  Json schema() const override;
+  std::string expected() const override;
+  bool complete() const override;
   void initialize(void* into) const override;
-  [[nodiscard]] const Rule* child(const std::string& key) const override;
-  [[nodiscard]] std::vector<std::string> keys() const override;
+  const Rule* child(const std::string& key) const override;
+  std::vector<std::string> keys() const override;
   void make_room(YamlNode& node, const std::string& key) const override;
 
   std::vector<Field> fields;
@@ -73,15 +73,15 @@ class SectionRule : public Rule {
   std::function<void(void*, const Place&)> set_place;
 
  private:
-  [[nodiscard]] const Field* find(const std::string& name) const;
-  [[nodiscard]] std::vector<std::string> alternatives() const;
-  [[nodiscard]] std::vector<std::string> bare_words() const;
-  [[nodiscard]] Json map_schema() const;
+  const Field* find(const std::string& name) const;
+  std::vector<std::string> alternatives() const;
+  std::vector<std::string> bare_words() const;
+  Json map_schema() const;
   void read_map(const Cursor& at, void* into) const;
   void read_bare(const Cursor& at, void* into) const;
   bool read_word(const Cursor& at, void* into) const;
   void report_unknown(const Cursor& at, const Entry& entry) const;
-  [[nodiscard]] bool is_misspelt(const Cursor& at, const std::vector<std::string>& names) const;
+  bool is_misspelt(const Cursor& at, const std::vector<std::string>& names) const;
   void report_missing(const Cursor& at) const;
   void run_checks(const Cursor& at, const void* value, const std::vector<std::string>& bad) const;
 };

@@ -38,7 +38,7 @@ struct SourceFormat {
   SourceKind kind;
   std::string doc;
   Is<SourceOptions> settings;
-  [[nodiscard]] bool is_of(const SourceOptions& source) const {
+  bool is_of(const SourceOptions& source) const {
     return source.kind == kind && (kind != SourceKind::own || source.reader == name);
   }
   void choose(SourceOptions& source) const {

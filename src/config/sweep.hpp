@@ -79,13 +79,13 @@ struct SweepOptions {
   bool ensemble = false;       ///< trials are the members of an ensemble: all are kept, and none may be missing
 
   /// Steps after which trials are compared, other than at their end; 0: never.
-  [[nodiscard]] std::int64_t compared_every() const {
+  std::int64_t compared_every() const {
     if (method == SearchMethod::population) return population.every;
     return method == SearchMethod::halving ? halving.min_steps : 0;
   }
   /// What messages call the whole and its parts.
-  [[nodiscard]] const char* whole() const { return ensemble ? "ensemble" : "sweep"; }
-  [[nodiscard]] const char* part() const { return ensemble ? "member" : "trial"; }
+  const char* whole() const { return ensemble ? "ensemble" : "sweep"; }
+  const char* part() const { return ensemble ? "member" : "trial"; }
 };
 
 }  // namespace lockstep

@@ -159,7 +159,7 @@ SweepFile make_ensemble(const std::vector<std::string>& jobs, const std::vector<
     require_one_validation_set(jobs, loaded, catalogue);
   } else {
     for (std::int64_t m = 0; m < members; ++m) {
-      parameter.choices.push_back(fmt::format("{}", job.seed + static_cast<std::uint64_t>(m)));
+      parameter.choices.push_back(fmt::format("{}", job.seed + m));
     }
     if (draws_validation(job.data) && !job.data.split_seed) {
       ensemble.overrides.push_back(fmt::format("data.split_seed={}", job.seed));

@@ -25,9 +25,9 @@ struct YamlNode {
   std::vector<YamlNode> items;
   std::vector<Entry> entries;
 
-  [[nodiscard]] const Entry* find(std::string_view key) const;
+  const Entry* find(std::string_view key) const;
   [[nodiscard]] Entry* find(std::string_view key);
-  [[nodiscard]] bool is(Kind other) const { return kind == other; }
+  bool is(Kind other) const { return kind == other; }
 };
 
 struct Entry {

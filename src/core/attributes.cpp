@@ -86,7 +86,7 @@ void check_value(const AttributeSpec& spec, const Attribute& value, const std::s
 }  // namespace
 
 std::int64_t Span::steps(std::int64_t steps_per_epoch) const {
-  return std::llround(epochs ? amount * static_cast<double>(steps_per_epoch) : amount);
+  return std::llround(epochs ? amount * steps_per_epoch : amount);
 }
 
 const Attribute& Attributes::at(const std::string& name) const {
@@ -97,7 +97,7 @@ const Attribute& Attributes::at(const std::string& name) const {
 
 double Attributes::number(const std::string& name) const {
   const Attribute& value = at(name);
-  if (const auto* integer = std::get_if<std::int64_t>(&value)) return static_cast<double>(*integer);
+  if (const auto* integer = std::get_if<std::int64_t>(&value)) return *integer;
   return std::get<double>(value);
 }
 

@@ -9,7 +9,7 @@ std::string base64(std::string_view bytes) {
   const int size =
       EVP_EncodeBlock(reinterpret_cast<unsigned char*>(text.data()),
                       reinterpret_cast<const unsigned char*>(bytes.data()), static_cast<int>(bytes.size()));
-  text.resize(static_cast<std::size_t>(size));
+  text.resize(size);
   return text;
 }
 

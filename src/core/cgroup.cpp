@@ -77,8 +77,8 @@ double Cgroups::cores() const {
     cores = smaller_quota(cores, number_from<double>(quota).value_or(0), number_from<double>(period).value_or(0));
   }
   for (const auto& folder : cpu_) {
-    cores = smaller_quota(cores, static_cast<double>(number_in(folder + "/cpu.cfs_quota_us", 0)),
-                          static_cast<double>(number_in(folder + "/cpu.cfs_period_us", 0)));
+    cores =
+        smaller_quota(cores, number_in(folder + "/cpu.cfs_quota_us", 0), number_in(folder + "/cpu.cfs_period_us", 0));
   }
   return cores;
 }

@@ -16,13 +16,13 @@ class Cgroups {
   explicit Cgroups(const std::string& root = "");
 
   /// The smallest quota, in cores; 0: none.
-  [[nodiscard]] double cores() const;
+  double cores() const;
   /// The smallest limit in bytes; kNoLimit: none.
-  [[nodiscard]] std::int64_t memory_limit() const;
+  std::int64_t memory_limit() const;
   /// Bytes left until the first limit is reached.
-  [[nodiscard]] std::int64_t memory_left() const;
+  std::int64_t memory_left() const;
   /// Processes of these cgroups that the kernel has killed because their memory was used up.
-  [[nodiscard]] std::int64_t memory_kills() const;
+  std::int64_t memory_kills() const;
 
  private:
   std::vector<std::string> v2_, cpu_, memory_;  ///< folders, the innermost first

@@ -17,17 +17,17 @@ class Divisor {
   /// `value`: 0 to 2^62; 0 occurs as an extent of an empty tensor, which is never divided.
   explicit Divisor(std::int64_t value) : value_(value) {
     LOCKSTEP_CHECK(value >= 0 && value <= std::int64_t{1} << 62, "a divisor of sizes");
-    const auto divisor = static_cast<std::uint64_t>(value > 0 ? value : 1);
+    const std::uint64_t divisor = value > 0 ? value : 1;
     shift_ = std::bit_width(divisor - 1);  // 2^shift: the smallest power of two that is not less than the divisor
     factor_ = static_cast<std::uint64_t>((Wide{(std::uint64_t{1} << shift_) - divisor} << 64) / divisor + 1);
   }
 
-  [[nodiscard]] LOCKSTEP_HOST_DEVICE std::int64_t value() const { return value_; }
+  LOCKSTEP_HOST_DEVICE std::int64_t value() const { return value_; }
 
   friend LOCKSTEP_HOST_DEVICE std::int64_t operator/(std::int64_t n, const Divisor& by) {
-    const auto number = static_cast<std::uint64_t>(n);
+    const std::uint64_t number = n;
     const auto high = static_cast<std::uint64_t>((Wide{number} * by.factor_) >> 64);
-    return static_cast<std::int64_t>((high + number) >> by.shift_);  // both are below 2^63
+    return (high + number) >> by.shift_;  // both are below 2^63
   }
   friend LOCKSTEP_HOST_DEVICE std::int64_t operator%(std::int64_t n, const Divisor& by) {
     return n - n / by * by.value_;

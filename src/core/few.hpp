@@ -15,7 +15,7 @@ namespace lockstep {
 [[nodiscard]] inline std::string few_of(const std::vector<std::string>& words, std::size_t most = 3,
                                         std::string_view between = ", ") {
   const std::size_t named = std::min(words.size(), most), others = words.size() - named;
-  return fmt::format("{}{}", fmt::join(words.begin(), words.begin() + static_cast<std::ptrdiff_t>(named), between),
+  return fmt::format("{}{}", fmt::join(words.begin(), words.begin() + named, between),
                      others == 0 ? "" : fmt::format("{} and {} more", between == ", " ? "" : ";", others));
 }
 

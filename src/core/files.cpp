@@ -85,7 +85,7 @@ void OpenFile::write(std::span<const std::byte> bytes) const {
     const ssize_t written = ::write(descriptor(), bytes.data(), std::min(bytes.size(), kWriteBytes));
     if (written < 0 && errno == EINTR) continue;
     if (written < 0) cannot_write("write", path_, errno);
-    bytes = bytes.subspan(static_cast<std::size_t>(written));
+    bytes = bytes.subspan(written);
   }
 }
 
@@ -106,7 +106,7 @@ void OpenFile::sync() const {
 std::uint64_t OpenFile::size() const {
   struct stat status {};
   if (::fstat(descriptor(), &status) != 0) cannot_read("ask for the size", path_, errno);
-  return static_cast<std::uint64_t>(status.st_size);
+  return status.st_size;
 }
 
 NewFile::NewFile(std::string path) : path_(std::move(path)), file_(create_new(path_)) {}
@@ -130,14 +130,14 @@ std::optional<InputFile> InputFile::open(const std::string& path) {
   struct stat status {};
   if (::fstat(descriptor, &status) != 0) cannot_read("open", path, errno);
   if (S_ISDIR(status.st_mode)) throw Error(ExitCode::data, path + ": expected a file, found a folder");
-  file.size_ = static_cast<std::uint64_t>(status.st_size);
+  file.size_ = status.st_size;
   return file;
 }
 
 std::size_t InputFile::read(std::span<std::byte> out) {
   while (true) {
     const ssize_t got = ::read(descriptor_.get(), out.data(), out.size());
-    if (got >= 0) return static_cast<std::size_t>(got);
+    if (got >= 0) return got;
     if (errno != EINTR) cannot_read("read", path_, errno);
   }
 }

@@ -35,9 +35,9 @@ class OpenFile {
   void append(std::string_view text) const;
   /// On disk when it returns.
   void sync() const;
-  [[nodiscard]] std::uint64_t size() const;
-  [[nodiscard]] int descriptor() const { return descriptor_.get(); }
-  [[nodiscard]] const std::string& path() const { return path_; }
+  std::uint64_t size() const;
+  int descriptor() const { return descriptor_.get(); }
+  const std::string& path() const { return path_; }
 
  private:
   std::string path_;
@@ -54,7 +54,7 @@ class NewFile {
   NewFile& operator=(const NewFile&) = delete;
 
   void write(std::span<const std::byte> bytes) const { file_.write(bytes); }
-  [[nodiscard]] const OpenFile& file() const { return file_; }
+  const OpenFile& file() const { return file_; }
   /// Gives it its name. File and name are on disk when this returns.
   void commit();
 
@@ -73,7 +73,7 @@ class InputFile {
   /// nullopt if it does not exist. If it is a folder, throws Error(data).
   [[nodiscard]] static std::optional<InputFile> open(const std::string& path);
   /// 0 for files of /proc and for pipes.
-  [[nodiscard]] std::uint64_t size() const { return size_; }
+  std::uint64_t size() const { return size_; }
   /// Reads the next bytes, at most out.size(); returns 0 at the end.
   [[nodiscard]] std::size_t read(std::span<std::byte> out);
 

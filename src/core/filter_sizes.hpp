@@ -16,14 +16,14 @@ struct FilterSizes {
       : channels(channels_of_filter), taps(taps_of_channel) {}
   Divisor channels, taps;
 
-  [[nodiscard]] LOCKSTEP_HOST_DEVICE bool orders_differ() const { return channels.value() > 1 && taps.value() > 1; }
+  LOCKSTEP_HOST_DEVICE bool orders_differ() const { return channels.value() > 1 && taps.value() > 1; }
   /// Index in the model's order of element i of a channels-last weight.
-  [[nodiscard]] LOCKSTEP_HOST_DEVICE std::int64_t of(std::int64_t i) const {
+  LOCKSTEP_HOST_DEVICE std::int64_t of(std::int64_t i) const {
     const std::int64_t channel = i % channels, tap = i / channels % taps, filter = i / channels / taps;
     return (filter * channels.value() + channel) * taps.value() + tap;
   }
   /// Index in channels-last order of element i of the model's weight.
-  [[nodiscard]] LOCKSTEP_HOST_DEVICE std::int64_t place(std::int64_t i) const {
+  LOCKSTEP_HOST_DEVICE std::int64_t place(std::int64_t i) const {
     const std::int64_t tap = i % taps, channel = i / taps % channels, filter = i / taps / channels;
     return (filter * taps.value() + tap) * channels.value() + channel;
   }

@@ -48,23 +48,23 @@ class FlightRecorder {
   /// Signals progress; start() and finish() count as well. A watcher considers a rank hung if its count does not
   /// change.
   void tick() { ticks_.fetch_add(1, std::memory_order_relaxed); }
-  [[nodiscard]] std::uint64_t ticks() const { return ticks_.load(std::memory_order_relaxed); }
+  std::uint64_t ticks() const { return ticks_.load(std::memory_order_relaxed); }
 
   /// Returns the previous activity.
   Activity enter(const char* name, std::uint64_t step);
   void restore(const Activity& activity);
   void waits_for(int peer, const std::string& missing);
-  [[nodiscard]] Activity activity() const;
+  Activity activity() const;
 
   /// Oldest first.
-  [[nodiscard]] std::vector<FlightEntry> entries() const;
+  std::vector<FlightEntry> entries() const;
   /// "reduce of step 17 for 12.0 s, waiting for rank 2: its partial sum of bucket 0 has not come"
-  [[nodiscard]] std::string summary() const;
+  std::string summary() const;
   /// One JSON object: rank, host, now, activity, entries.
-  [[nodiscard]] std::string json(int rank, const std::string& host) const;
+  std::string json(int rank, const std::string& host) const;
 
  private:
-  [[nodiscard]] double now() const { return seconds_since(made_); }
+  double now() const { return seconds_since(made_); }
   FlightEntry* find(std::uint64_t number);
 
   const Clock::time_point made_ = Clock::now();

@@ -26,7 +26,7 @@ class Handle {
   Handle& operator=(const Handle&) = delete;
   ~Handle() { reset(); }
 
-  [[nodiscard]] Value get() const { return value_; }
+  Value get() const { return value_; }
   explicit operator bool() const { return value_ != Value{}; }
   /// Gives up ownership without destroying the object.
   [[nodiscard]] Value release() { return std::exchange(value_, Value{}); }

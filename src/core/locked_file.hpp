@@ -26,11 +26,11 @@ class LockedFile {
   /// again, with its text. Returns false if another process has taken the new one.
   [[nodiscard]] bool renew();
 
-  [[nodiscard]] const std::string& path() const { return file_.path(); }
+  const std::string& path() const { return file_.path(); }
 
  private:
   [[nodiscard]] bool lock(int how);
-  [[nodiscard]] bool has_its_name() const;
+  bool has_its_name() const;
   OpenFile file_;
   std::string text_;
 };

@@ -20,7 +20,7 @@ struct Bfloat16 {
     const auto bits = std::bit_cast<std::uint32_t>(value);
     const std::uint32_t rounded = bits + 0x7fffU + ((bits >> 16) & 1U);
     const bool is_nan = (bits & 0x7fffffffU) > 0x7f800000U;  // rounding could turn a NaN into infinity
-    return static_cast<std::uint16_t>((is_nan ? bits | 0x400000U : rounded) >> 16);
+    return (is_nan ? bits | 0x400000U : rounded) >> 16;
   }
   static LOCKSTEP_HOST_DEVICE LOCKSTEP_INLINE float to_float(std::uint16_t bits) {
     return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
@@ -49,14 +49,14 @@ struct Float16 {
     const std::uint32_t is_infinite = ~(is_subnormal | is_normal | is_nan);
     const std::uint32_t half =
         (is_subnormal & subnormal) | (is_normal & normal) | (is_infinite & 0x7c00U) | (is_nan & nan);
-    return static_cast<std::uint16_t>(((bits >> 16) & 0x8000U) | half);
+    return ((bits >> 16) & 0x8000U) | half;
   }
   static LOCKSTEP_HOST_DEVICE LOCKSTEP_INLINE float to_float(std::uint16_t bits) {
     const std::uint32_t size = bits & 0x7fffU;
     const std::uint32_t is_subnormal = mask_below(size, 0x400U), is_number = mask_below(size, 0x7c00U);
     const std::uint32_t exponent = 0x38000000U + (~is_number & 0x38000000U);  // inf and NaN get the largest exponent
     const std::uint32_t quiet = mask_below(0x7c00U, size) & 0x400000U;
-    const auto subnormal = std::bit_cast<std::uint32_t>(static_cast<float>(static_cast<std::int32_t>(size)) * 0x1p-24F);
+    const auto subnormal = std::bit_cast<std::uint32_t>((static_cast<std::int32_t>(size)) * 0x1p-24F);
     const std::uint32_t wide = (is_subnormal & subnormal) | (~is_subnormal & (((size << 13) + exponent) | quiet));
     return std::bit_cast<float>(((bits & 0x8000U) << 16) | wide);
   }
@@ -64,7 +64,7 @@ struct Float16 {
  private:
   /// All bits set where a < b; both below 2^31.
   static LOCKSTEP_HOST_DEVICE LOCKSTEP_INLINE std::uint32_t mask_below(std::uint32_t a, std::uint32_t b) {
-    return static_cast<std::uint32_t>(static_cast<std::int32_t>(a - b) >> 31);
+    return static_cast<std::int32_t>(a - b) >> 31;
   }
 };
 

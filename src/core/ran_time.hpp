@@ -27,7 +27,7 @@ class RanTime {
   /// Since the first look, without what was not counted.
   [[nodiscard]] double seconds() { return std::chrono::duration<double>(look()).count(); }
   /// What was not counted, up to the latest look.
-  [[nodiscard]] Clock::duration stopped() const { return stopped_; }
+  Clock::duration stopped() const { return stopped_; }
 
  private:
   Clock::time_point last_;

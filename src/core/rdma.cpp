@@ -32,7 +32,7 @@ RdmaFacts rdma_facts(const std::string& folder) {
   }
   rlimit limit{};
   if (getrlimit(RLIMIT_MEMLOCK, &limit) == 0 && limit.rlim_cur < static_cast<rlim_t>(RdmaFacts::kNoLimit)) {
-    facts.lockable_bytes = static_cast<std::int64_t>(limit.rlim_cur);
+    facts.lockable_bytes = limit.rlim_cur;
   } else {
     facts.lockable_bytes = RdmaFacts::kNoLimit;
   }

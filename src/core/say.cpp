@@ -22,7 +22,7 @@ void say_text(const std::string& text) noexcept {
     if (::poll(&writable, 1, kPatience) == 0) return;
     const ssize_t count = ::write(STDERR_FILENO, rest.data(), std::min(rest.size(), kPiece));
     if (count < 0 && errno != EINTR && errno != EAGAIN) return;
-    if (count > 0) rest.remove_prefix(static_cast<std::size_t>(count));
+    if (count > 0) rest.remove_prefix(count);
   }
 }
 

@@ -15,12 +15,12 @@ class SharedLibrary {
   explicit operator bool() const { return handle_ != nullptr; }
   /// Null if there is no such function.
   template <class Function>
-  [[nodiscard]] Function* find(const char* name) const {
+  Function* find(const char* name) const {
     return reinterpret_cast<Function*>(address(name));
   }
 
  private:
-  [[nodiscard]] void* address(const char* name) const;
+  void* address(const char* name) const;
   void* handle_ = nullptr;
 };
 

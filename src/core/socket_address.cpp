@@ -41,7 +41,7 @@ std::string ip_text(const sockaddr* address) {
   const bool v4 = address->sa_family == AF_INET;
   if (!v4 && address->sa_family != AF_INET6) return "";
   std::array<char, NI_MAXHOST> text{};
-  const auto size = static_cast<socklen_t>(v4 ? sizeof(sockaddr_in) : sizeof(sockaddr_in6));
+  const socklen_t size = v4 ? sizeof(sockaddr_in) : sizeof(sockaddr_in6);
   const int failed = getnameinfo(address, size, text.data(), text.size(), nullptr, 0, NI_NUMERICHOST);
   return failed == 0 ? text.data() : "";
 }

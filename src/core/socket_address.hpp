@@ -11,8 +11,8 @@ namespace lockstep {
 struct SocketAddress {
   sockaddr_storage storage{};
   socklen_t length = 0;
-  [[nodiscard]] int family() const { return storage.ss_family; }
-  [[nodiscard]] const sockaddr* pointer() const { return reinterpret_cast<const sockaddr*>(&storage); }
+  int family() const { return storage.ss_family; }
+  const sockaddr* pointer() const { return reinterpret_cast<const sockaddr*>(&storage); }
 };
 
 /// Nullopt if `address` is not an IP address.

@@ -21,7 +21,7 @@ class Phases {
   void add(const Phases& other) {
     for (const auto& [name, seconds] : other.seconds_) seconds_[name] += seconds;
   }
-  [[nodiscard]] const std::map<std::string, double>& seconds() const { return seconds_; }
+  const std::map<std::string, double>& seconds() const { return seconds_; }
   void clear() { seconds_.clear(); }
 
  private:
@@ -46,7 +46,7 @@ class PhaseTimer {
 [[nodiscard]] inline double thread_seconds() {
   timespec time{};
   (void)clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+  return time.tv_sec + 1e-9 * time.tv_nsec;
 }
 
 }  // namespace lockstep

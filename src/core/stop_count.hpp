@@ -44,7 +44,7 @@ class StopCount {
     const std::int64_t now = time.tv_sec * 1000 + time.tv_nsec / 1'000'000, last = last_.exchange(now);
     if (!passed_on_ || from_parent_ == 0 || now - last >= 1000) from_parent_.fetch_add(1);
   }
-  [[nodiscard]] int requests() const {
+  int requests() const {
     const int from_parent = from_parent_, others = others_;
     return passed_on_ ? std::max(from_parent, others) : from_parent + others;
   }

@@ -84,7 +84,7 @@ class TraceRecorder {
   explicit TraceRecorder(std::shared_ptr<TraceRanges> ranges = nullptr) : ranges_(std::move(ranges)) {
     spans_.reserve(kRoom);
   }
-  [[nodiscard]] TraceRanges* ranges() const { return ranges_.get(); }
+  TraceRanges* ranges() const { return ranges_.get(); }
   void add(const TraceSpan& span) {
     const std::lock_guard lock(mutex_);
     spans_.push_back(span);

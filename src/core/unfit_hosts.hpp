@@ -15,7 +15,7 @@ class UnfitHosts : public Error {
  public:
   UnfitHosts(std::vector<std::string> hosts, const std::string& message)
       : Error(ExitCode::unfit_host, message), hosts_(std::move(hosts)) {}
-  [[nodiscard]] const std::vector<std::string>& hosts() const noexcept { return hosts_; }
+  const std::vector<std::string>& hosts() const noexcept { return hosts_; }
 
  private:
   std::vector<std::string> hosts_;

@@ -50,9 +50,9 @@ class MemoryTree : public FileTree {
   /// Returns false if the files have more than `max_bytes`; what it holds is then unusable.
   [[nodiscard]] bool load(std::uint64_t max_bytes, const UnpackLimits& limits);
   /// Whether load() has found a tar.
-  [[nodiscard]] bool is_tar() const { return is_tar_; }
-  [[nodiscard]] std::span<const std::byte> read(const Entry& entry, std::uint64_t from, std::uint64_t length,
-                                                std::vector<std::byte>& scratch) const override {
+  bool is_tar() const { return is_tar_; }
+  std::span<const std::byte> read(const Entry& entry, std::uint64_t from, std::uint64_t length,
+                                  std::vector<std::byte>& scratch) const override {
     (void)scratch;
     return std::span(contents_.at(entry.offset)).subspan(from, length);
   }
@@ -134,7 +134,7 @@ class MemberBytes final : public ByteSource {
  public:
   MemberBytes(std::shared_ptr<const FileTree> tree, FileTree::Entry entry)
       : ByteSource(tree->path() + ": " + entry.name), tree_(std::move(tree)), entry_(std::move(entry)) {}
-  [[nodiscard]] std::uint64_t size() const override { return entry_.size; }
+  std::uint64_t size() const override { return entry_.size; }
   void read(std::uint64_t offset, std::span<std::byte> out) const override {
     std::vector<std::byte> scratch;
     const auto bytes = tree_->read(entry_, offset, out.size(), scratch);

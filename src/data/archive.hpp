@@ -39,23 +39,23 @@ class FileTree {
 
   explicit FileTree(std::string path) : path_(std::move(path)) {}
   virtual ~FileTree() = default;
-  [[nodiscard]] const std::string& path() const { return path_; }
+  const std::string& path() const { return path_; }
   /// Sorted by name, byte by byte. Excludes hidden files (a component of the name begins with a dot, or is __MACOSX).
-  [[nodiscard]] const std::vector<Entry>& files() const { return files_; }
-  [[nodiscard]] const std::vector<std::string>& folders() const { return folders_; }
-  [[nodiscard]] const std::vector<Fault>& faults() const { return faults_; }
+  const std::vector<Entry>& files() const { return files_; }
+  const std::vector<std::string>& folders() const { return folders_; }
+  const std::vector<Fault>& faults() const { return faults_; }
   /// About what is allowed but rarely intended; to be shown before files() are used.
-  [[nodiscard]] const std::vector<std::string>& warnings() const { return warnings_; }
+  const std::vector<std::string>& warnings() const { return warnings_; }
   /// Finds the files' names. Called by open_tree(), unless the names are in the notes.
   virtual void list() {}
   /// Of a folder whose files are not listed: fills in where a file lies and its size, by its name; returns why that is
   /// not known, or "".
   virtual std::string look_up(Entry& entry, IndexNotes* notes) const;
-  [[nodiscard]] std::string write_listing() const;
+  std::string write_listing() const;
   void read_listing(const std::string& listing);
   /// Bytes `from` ... from + length - 1 of a file, in the tree's memory or in `scratch`. Thread-safe.
-  [[nodiscard]] virtual std::span<const std::byte> read(const Entry& entry, std::uint64_t from, std::uint64_t length,
-                                                        std::vector<std::byte>& scratch) const = 0;
+  virtual std::span<const std::byte> read(const Entry& entry, std::uint64_t from, std::uint64_t length,
+                                          std::vector<std::byte>& scratch) const = 0;
 
   // For list().
   void add_file(std::string name, std::uint64_t offset, std::uint64_t size);

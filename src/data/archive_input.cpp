@@ -24,22 +24,22 @@ struct ArchiveCalls {
       return ARCHIVE_FATAL;
     }
     *out = input.block_.data();
-    return static_cast<la_ssize_t>(input.block_.size());
+    return input.block_.size();
   }
 
   static la_int64_t skip(::archive* /*handle*/, void* user, la_int64_t bytes) {
     auto& input = *static_cast<ArchiveInput*>(user);
     const auto skipped = std::min(static_cast<std::uint64_t>(bytes), input.size() - input.at_);
     input.at_ += skipped;
-    return static_cast<la_int64_t>(skipped);
+    return skipped;
   }
 
   static la_int64_t seek(::archive* /*handle*/, void* user, la_int64_t offset, int whence) {
     auto& input = *static_cast<ArchiveInput*>(user);
-    const auto size = static_cast<la_int64_t>(input.size());
+    const la_int64_t size = input.size();
     const auto from = whence == SEEK_SET ? 0 : whence == SEEK_END ? size : static_cast<la_int64_t>(input.at_);
-    input.at_ = static_cast<std::uint64_t>(std::clamp<la_int64_t>(from + offset, 0, size));
-    return static_cast<la_int64_t>(input.at_);
+    input.at_ = std::clamp<la_int64_t>(from + offset, 0, size);
+    return input.at_;
   }
 };
 

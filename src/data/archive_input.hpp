@@ -26,7 +26,7 @@ class ArchiveInput {
   /// Reads `file`, which must outlive this, `block` bytes at a time.
   ArchiveInput(const ByteSource& file, std::size_t block) : file_(file), block_bytes_(block) {}
 
-  [[nodiscard]] std::uint64_t size() const { return file_.size(); }
+  std::uint64_t size() const { return file_.size(); }
   /// Whether `handle`, whose formats and filters are set, can read it. This object must outlive the handle's use.
   [[nodiscard]] bool open(::archive* handle);
   /// Reads what libarchive left of a gzip file, which has its sum at the end.
@@ -68,11 +68,11 @@ class ArchiveMembers {
   ArchiveMembers(std::string path, ArchiveInput& input, ::archive* handle);
   /// Whether there is another one.
   [[nodiscard]] bool next();
-  [[nodiscard]] ::archive* handle() const { return handle_; }
-  [[nodiscard]] archive_entry* entry() const { return entry_; }
-  [[nodiscard]] const std::string& name() const { return name_; }
+  ::archive* handle() const { return handle_; }
+  archive_entry* entry() const { return entry_; }
+  const std::string& name() const { return name_; }
   /// As its header says; 0: it does not.
-  [[nodiscard]] std::uint64_t size() const;
+  std::uint64_t size() const;
   /// `where`: " in NAME", " after NAME", or "" if it is not even known to be an archive.
   [[noreturn]] void fail(const std::string& where) const;
 

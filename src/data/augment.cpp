@@ -69,7 +69,7 @@ LOCKSTEP_VECTORIZED void normalize_rows(const std::uint8_t* in, const float* fac
                                         std::int64_t rows, std::int64_t width) {
   for (std::int64_t y = 0; y < rows; ++y) {
     for (std::int64_t x = 0; x < width; ++x) {
-      out[y * width + x] = static_cast<float>(in[y * width + x]) * factor[x] + shift[x];
+      out[y * width + x] = in[y * width + x] * factor[x] + shift[x];
     }
   }
 }
@@ -166,14 +166,14 @@ Pipeline::Scale Pipeline::scale_for(const Feature& output, const PipelineOptions
   for (std::int64_t i = 0; i < width * channels; ++i) {
     const double mean = channel_value(options.mean, i % channels, 0);
     const double stddev = channel_value(options.stddev, i % channels, 1);
-    scale.factor.push_back(static_cast<float>(1 / (255 * stddev)));
-    scale.shift.push_back(static_cast<float>(-mean / stddev));
+    scale.factor.push_back(1 / (255 * stddev));
+    scale.shift.push_back(-mean / stddev);
   }
   return scale;
 }
 
 void Pipeline::set_columns(const Feature& columns, const PipelineOptions& options) {
-  const auto elements = static_cast<std::size_t>(columns.spec.shape.back());
+  const std::size_t elements = columns.spec.shape.back();
   const bool given = !options.mean.empty();
   if (given && options.mean.size() != elements) {
     throw Error(ExitCode::configuration,

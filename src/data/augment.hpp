@@ -35,9 +35,9 @@ class Pipeline {
   /// Throws Error(configuration) for an unknown step, wrong attributes, or images that do not all get the same size.
   Pipeline(std::vector<Feature> features, const PipelineOptions& options, const AugmentRegistry& registry);
 
-  [[nodiscard]] const std::vector<Feature>& inputs() const { return inputs_; }
+  const std::vector<Feature>& inputs() const { return inputs_; }
   /// The sample as the network sees it: images f32 [h, w, c], columns f32, everything else unchanged.
-  [[nodiscard]] const std::vector<Feature>& outputs() const { return outputs_; }
+  const std::vector<Feature>& outputs() const { return outputs_; }
 
   /// Writes output i to outputs[i]. Throws Error(data) if an image's size differs from the one declared.
   void run(const Sample& sample, std::int64_t id, std::uint64_t epoch, PipelineScratch& scratch,
@@ -55,18 +55,18 @@ class Pipeline {
   };
 
   /// Why it cannot be split: "`rotate` computes pixels"; empty: it can, and the functions below may be called.
-  [[nodiscard]] std::string not_storable() const;
+  std::string not_storable() const;
   /// The features that store() makes, by input: images as bytes, all of one size.
-  [[nodiscard]] const std::vector<Feature>& stored() const { return stored_; }
+  const std::vector<Feature>& stored() const { return stored_; }
   void store(const Sample& sample, std::int64_t id, PipelineScratch& scratch,
              std::span<std::byte* const> outputs) const;
   /// The features that draw() makes: "id", i64 []; then, for each image input that has any, under its name: the
   /// PixelMoves of drawn_steps() steps, as i32 [steps, words of a PixelMove].
-  [[nodiscard]] std::vector<Feature> drawn() const;
-  [[nodiscard]] std::int64_t drawn_steps() const { return static_cast<std::int64_t>(steps_.size() - fixed_steps_); }
+  std::vector<Feature> drawn() const;
+  std::int64_t drawn_steps() const { return steps_.size() - fixed_steps_; }
   void draw(std::int64_t id, std::uint64_t epoch, std::span<std::byte* const> outputs) const;
   /// How output i, which must be an image, is normalised.
-  [[nodiscard]] const Scale& scale(std::size_t i) const { return scales_[i]; }
+  const Scale& scale(std::size_t i) const { return scales_[i]; }
 
  private:
   struct Step {
@@ -77,8 +77,8 @@ class Pipeline {
   };
   void add_steps(const PipelineOptions& options, const AugmentRegistry& registry);
   static void require_masks_moved(const PipelineOptions& options, const AugmentRegistry& registry, const Feature& mask);
-  [[nodiscard]] Feature output_of(const Feature& input) const;
-  [[nodiscard]] std::size_t first_image() const;
+  Feature output_of(const Feature& input) const;
+  std::size_t first_image() const;
   void write_mask(const Image& mask, std::size_t index, std::int64_t id, std::byte* output) const;
   [[nodiscard]] static Scale scale_for(const Feature& output, const PipelineOptions& options);
   void set_columns(const Feature& columns, const PipelineOptions& options);
@@ -91,8 +91,8 @@ class Pipeline {
   [[noreturn]] void refuse_spec(const Tensor& tensor, std::size_t index, std::int64_t id) const;
   /// For an input that is neither.
   void copy(const Tensor& tensor, std::size_t index, std::int64_t id, std::byte* output) const;
-  [[nodiscard]] RandomStream random_of(const Step& step, std::size_t index, std::int64_t id, std::uint64_t epoch) const;
-  [[nodiscard]] Feature stored_as(const Feature& input) const;
+  RandomStream random_of(const Step& step, std::size_t index, std::int64_t id, std::uint64_t epoch) const;
+  Feature stored_as(const Feature& input) const;
   static void require_shape(const Image& image, const Feature& feature, std::int64_t id);
 
   std::vector<Feature> inputs_, stored_, outputs_;

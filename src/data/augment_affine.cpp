@@ -37,7 +37,7 @@ Turn turn_of(double radians) {
 }
 
 std::int64_t to_fixed(double value) {
-  return static_cast<std::int64_t>(std::floor(value * kPositionOne + 0.5));
+  return std::floor(value * kPositionOne + 0.5);
 }
 
 /// Bilinear at fixed-point (y, x); pixels outside are black.
@@ -51,7 +51,7 @@ void sample(const ImageView& in, std::int64_t y, std::int64_t x, std::uint8_t* o
     const std::int64_t above = pixel(top, left, c) * (kPositionOne - fx) + pixel(top, left + 1, c) * fx;
     const std::int64_t below = pixel(top + 1, left, c) * (kPositionOne - fx) + pixel(top + 1, left + 1, c) * fx;
     const std::int64_t sum = above * (kPositionOne - fy) + below * fy;
-    out[c] = static_cast<std::uint8_t>((sum + (std::int64_t{1} << (2 * kPositionBits - 1))) >> (2 * kPositionBits));
+    out[c] = (sum + (std::int64_t{1} << (2 * kPositionBits - 1))) >> (2 * kPositionBits);
   }
 }
 

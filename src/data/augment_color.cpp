@@ -19,7 +19,7 @@ std::int64_t mean_gray(const ImageView& image) {
 
 std::uint8_t away_from(std::int64_t origin, std::int64_t value, std::int64_t factor) {
   const std::int64_t moved = origin + (((value - origin) * factor + kFactorOne / 2) >> kFactorBits);
-  return static_cast<std::uint8_t>(std::clamp<std::int64_t>(moved, 0, 255));
+  return std::clamp<std::int64_t>(moved, 0, 255);
 }
 
 void change_brightness(Image& image, std::int64_t factor) {

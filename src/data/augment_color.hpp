@@ -12,7 +12,7 @@ inline constexpr int kFactorBits = 16;
 inline constexpr std::int64_t kFactorOne = std::int64_t{1} << kFactorBits;
 /// A factor in fixed point, as the functions below take it.
 inline std::int64_t fixed_factor(float factor) {
-  return static_cast<std::int64_t>(std::floor(factor * static_cast<float>(kFactorOne) + 0.5F));
+  return std::floor(factor * kFactorOne + 0.5F);
 }
 
 /// `origin` + factor * (value - origin).

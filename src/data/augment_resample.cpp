@@ -30,7 +30,7 @@ void to_fixed(const std::vector<double>& exact, std::int32_t* fixed) {
   std::int32_t total = 0;
   std::size_t largest = 0;
   for (std::size_t k = 0; k < exact.size(); ++k) {
-    fixed[k] = static_cast<std::int32_t>(std::floor(exact[k] / sum * kWeightOne + 0.5));
+    fixed[k] = std::floor(exact[k] / sum * kWeightOne + 0.5);
     total += fixed[k];
     if (exact[k] > exact[largest]) largest = k;
   }
@@ -39,22 +39,22 @@ void to_fixed(const std::vector<double>& exact, std::int32_t* fixed) {
 
 /// From `in` pixels to `out`. Pixel i covers i ... i + 1, so that both images have the same edges.
 Filter make_filter(std::int64_t in, std::int64_t out) {
-  const double step = static_cast<double>(in) / static_cast<double>(out), reach = std::max(1.0, step);
+  const double step = static_cast<double>(in) / out, reach = std::max(1.0, step);
   Filter filter;
-  filter.taps = static_cast<std::size_t>(std::min(in, static_cast<std::int64_t>(2 * reach) + 2));
-  filter.weights.resize(static_cast<std::size_t>(out) * filter.taps);
-  const auto taps = static_cast<std::int64_t>(filter.taps);
+  filter.taps = std::min(in, static_cast<std::int64_t>(2 * reach) + 2);
+  filter.weights.resize(out * filter.taps);
+  const std::int64_t taps = filter.taps;
   std::vector<double> exact(filter.taps);
   for (std::int64_t i = 0; i < out; ++i) {
-    const double centre = (static_cast<double>(i) + 0.5) * step - 0.5;
+    const double centre = (i + 0.5) * step - 0.5;
     const std::int64_t first =
         std::clamp<std::int64_t>(static_cast<std::int64_t>(std::floor(centre - reach)) + 1, 0, in - taps);
     for (std::int64_t k = 0; k < taps; ++k) {
-      const double distance = static_cast<double>(first + k) - centre;
-      exact[static_cast<std::size_t>(k)] = std::max(0.0, reach - (distance < 0 ? -distance : distance));
+      const double distance = (first + k) - centre;
+      exact[k] = std::max(0.0, reach - (distance < 0 ? -distance : distance));
     }
     filter.first.push_back(first);
-    to_fixed(exact, &filter.weights[static_cast<std::size_t>(i) * filter.taps]);
+    to_fixed(exact, &filter.weights[i * filter.taps]);
   }
   return filter;
 }
@@ -69,7 +69,7 @@ LOCKSTEP_VECTORIZED void along_columns(const std::uint8_t* in, std::int64_t stri
     if (weight == 0) continue;
     for (std::int64_t x = 0; x < n; ++x) sums[x] += weight * in[x];
   }
-  for (std::int64_t x = 0; x < n; ++x) out[x] = static_cast<std::uint8_t>(sums[x] >> kWeightBits);
+  for (std::int64_t x = 0; x < n; ++x) out[x] = sums[x] >> kWeightBits;
 }
 
 template <int kChannels>
@@ -82,7 +82,7 @@ void along_row(const std::uint8_t* in, std::uint8_t* out, const Filter& filter) 
     for (std::size_t k = 0; k < filter.taps; ++k, ++weight, from += kChannels) {
       for (std::size_t c = 0; c < kChannels; ++c) sums[c] += *weight * from[c];
     }
-    for (const std::int32_t sum : sums) *out++ = static_cast<std::uint8_t>(sum >> kWeightBits);
+    for (const std::int32_t sum : sums) *out++ = sum >> kWeightBits;
   }
 }
 
@@ -91,7 +91,7 @@ using AlongRow = void (*)(const std::uint8_t*, std::uint8_t*, const Filter&);
 AlongRow along_row_for(std::int64_t channels) {
   constexpr std::array<AlongRow, 4> kByChannels{along_row<1>, along_row<2>, along_row<3>, along_row<4>};
   LOCKSTEP_CHECK(channels >= 1 && channels <= 4, fmt::format("an image of {} channels", channels));
-  return kByChannels[static_cast<std::size_t>(channels - 1)];
+  return kByChannels[channels - 1];
 }
 
 /// The input pixel whose middle is nearest to that of output `i`.
@@ -117,9 +117,9 @@ void resample(Image& image, const Box& box, std::int64_t height, std::int64_t wi
   const std::int64_t channels = image.channels(), row_bytes = box.width * channels;
   const Filter across = make_filter(box.width, width), down = make_filter(box.height, height);
   const ImageView whole = image.replace(height, box.width);
-  std::vector<std::int32_t> sums(static_cast<std::size_t>(row_bytes));
+  std::vector<std::int32_t> sums(row_bytes);
   for (std::int64_t y = 0; y < height; ++y) {
-    const auto place = static_cast<std::size_t>(y);
+    const std::size_t place = y;
     along_columns(whole.row(box.top + down.first[place]) + box.left * channels, whole.width * channels, row_bytes,
                   &down.weights[place * down.taps], down.taps, sums.data(), image.row(y));
   }

@@ -50,7 +50,7 @@ class ByteReader {
   }
   /// Reads what append_text() has written.
   std::string text() { return text(value<std::uint64_t>()); }
-  [[nodiscard]] std::span<const std::byte> rest() const { return rest_; }
+  std::span<const std::byte> rest() const { return rest_; }
 
  private:
   std::span<const std::byte> rest_;

@@ -84,7 +84,7 @@ constexpr std::array<Glyph, 53> kFont{{
 constexpr Glyph kBox{'\0', "##### #...# #...# #...# #...# #...# #####"};
 
 const Glyph& glyph_of(char character) {
-  const char capital = static_cast<char>(std::toupper(static_cast<unsigned char>(character)));
+  const char capital = std::toupper(static_cast<unsigned char>(character));
   for (const Glyph& glyph : kFont) {
     if (glyph.character == capital) return glyph;
   }
@@ -131,7 +131,7 @@ class Sheet {
 
   void write(const std::string& text, std::int64_t top, std::int64_t left) { write_text(picture_, text, top, left); }
 
-  [[nodiscard]] const Picture& picture() const { return picture_; }
+  const Picture& picture() const { return picture_; }
 
  private:
   Picture picture_;
@@ -169,7 +169,7 @@ std::string caption(const DataSet& set, std::int64_t id, std::int64_t width) {
   const std::int64_t label = set.label(id);
   const auto& names = set.info().class_names;
   std::string text = label < 0 ? set.name(id) : std::to_string(label);
-  if (label >= 0 && label < static_cast<std::int64_t>(names.size())) text = names[static_cast<std::size_t>(label)];
+  if (label >= 0 && label < static_cast<std::int64_t>(names.size())) text = names[label];
   text.resize(std::min<std::size_t>(text.size(), static_cast<std::size_t>(width / (kGlyphWidth + 1))));
   return text;
 }
@@ -202,7 +202,7 @@ void write_contact_sheet(const std::string& path, const DataSet& set, const Pipe
                          const ContactSheetOptions& options) {
   const std::string bytes = png_of(contact_sheet(set, pipeline, options));
   std::ofstream file(path, std::ios::binary | std::ios::trunc);
-  if (!file.write(bytes.data(), static_cast<std::streamsize>(bytes.size())).flush()) {
+  if (!file.write(bytes.data(), bytes.size()).flush()) {
     const int error = errno;
     throw Error(code_of_errno(error, ExitCode::cannot_create),
                 fmt::format("{}: cannot write the picture: {}", path, std::strerror(error)));

@@ -53,7 +53,7 @@ class SampleDigest {
 bool add_samples(const DataSet& set, const std::function<bool(double)>& go_on, Sha256& digest) {
   SampleDigest samples(set);
   for (std::int64_t id = 0; id < set.size(); ++id) {
-    if (!go_on(static_cast<double>(id) / static_cast<double>(set.size()))) return false;
+    if (!go_on(static_cast<double>(id) / set.size())) return false;
     samples.add_sample(id, digest);
   }
   return true;
@@ -65,8 +65,8 @@ bool add_tokens(const TokenWindows& set, const std::function<bool(double)>& go_o
   std::vector<std::int32_t> piece;
   std::vector<std::uint16_t> narrow;
   for (std::int64_t at = 0; at < set.tokens(); at += kPiece) {
-    if (!go_on(static_cast<double>(at) / static_cast<double>(set.tokens()))) return false;
-    piece.resize(static_cast<std::size_t>(std::min(kPiece, set.tokens() - at)));
+    if (!go_on(static_cast<double>(at) / set.tokens())) return false;
+    piece.resize(std::min(kPiece, set.tokens() - at));
     set.read_tokens(at, piece);
     if (*std::max_element(piece.begin(), piece.end()) > 0xFFFF) {
       digest.add(std::as_bytes(std::span(piece)));

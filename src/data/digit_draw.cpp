@@ -13,7 +13,7 @@ namespace lockstep::data {
 
 namespace {
 
-constexpr int kSide = static_cast<int>(kDigitSide);
+constexpr int kSide = kDigitSide;
 constexpr int kPiecesPerSpan = 4;
 constexpr float kFar = 1e6F;
 
@@ -54,18 +54,18 @@ class Hand {
     centre_ = {13.5F + symmetric(random, 3.6F), 13.5F + symmetric(random, 3.2F)};
   }
 
-  [[nodiscard]] Point place(Point p) const {
+  Point place(Point p) const {
     const Point q = p + bend(p);
     return (q.x * column_x_ + q.y * column_y_) + centre_;
   }
 
  private:
   /// Bilinear between random shifts at the nodes of a 3 x 3 grid.
-  [[nodiscard]] Point bend(Point p) const {
+  Point bend(Point p) const {
     const float gx = std::clamp(p.x + 1.0F, 0.0F, 1.999F), gy = std::clamp(p.y + 1.0F, 0.0F, 1.999F);
-    const int ix = static_cast<int>(gx), iy = static_cast<int>(gy);
-    const float fx = gx - static_cast<float>(ix), fy = gy - static_cast<float>(iy);
-    const auto node = [&](int x, int y) { return bend_[static_cast<std::size_t>(3 * y + x)]; };
+    const int ix = gx, iy = gy;
+    const float fx = gx - ix, fy = gy - iy;
+    const auto node = [&](int x, int y) { return bend_[3 * y + x]; };
     const Point top = (1.0F - fx) * node(ix, iy) + fx * node(ix + 1, iy);
     const Point bottom = (1.0F - fx) * node(ix, iy + 1) + fx * node(ix + 1, iy + 1);
     return (1.0F - fy) * top + fy * bottom;
@@ -96,10 +96,10 @@ class Canvas {
     const float dx = b.x - a.x, dy = b.y - a.y;
     const float inverse = 1.0F / ((dx * dx + dy * dy) + 1e-6F);
     for (int y = top; y < bottom; ++y) {
-      float* row = &squared_[static_cast<std::size_t>(kSide * y)];
-      const float py = static_cast<float>(y) - a.y;
+      float* row = &squared_[kSide * y];
+      const float py = y - a.y;
       for (int x = left; x < right; ++x) {
-        const float px = static_cast<float>(x) - a.x;
+        const float px = x - a.x;
         const float along = std::clamp((px * dx + py * dy) * inverse, 0.0F, 1.0F);
         const float ox = px - along * dx, oy = py - along * dy;
         row[x] = std::min(row[x], ox * ox + oy * oy);
@@ -107,7 +107,7 @@ class Canvas {
     }
   }
 
-  [[nodiscard]] float distance(int pixel) const { return std::sqrt(squared_[static_cast<std::size_t>(pixel)]); }
+  float distance(int pixel) const { return std::sqrt(squared_[pixel]); }
 
  private:
   std::array<float, static_cast<std::size_t>(kSide) * kSide> squared_{};
@@ -117,8 +117,8 @@ void draw_stroke(const Stroke& stroke, const Hand& hand, RandomStream& random, C
   std::array<Point, 16> points{};
   const std::size_t n = stroke.points.size();
   for (std::size_t i = 0; i < n; ++i) {
-    points[i] = {(static_cast<float>(stroke.points[i].x) - 50.0F) * 0.02F + symmetric(random, 0.11F),
-                 (static_cast<float>(stroke.points[i].y) - 50.0F) * 0.02F + symmetric(random, 0.11F)};
+    points[i] = {(stroke.points[i].x - 50.0F) * 0.02F + symmetric(random, 0.11F),
+                 (stroke.points[i].y - 50.0F) * 0.02F + symmetric(random, 0.11F)};
   }
   Point last = hand.place(points[0]);
   for (std::size_t i = 0; i + 1 < n; ++i) {
@@ -140,7 +140,7 @@ void draw_digit(int digit, std::uint64_t key, std::uint64_t index, std::span<std
                 std::span<std::uint8_t> mask) {
   RandomStream random(key, index);
   const auto styles = digit_styles(digit);
-  const DigitStyle& style = styles[random.below(static_cast<std::uint32_t>(styles.size()))];
+  const DigitStyle& style = styles[random.below(styles.size())];
   const Hand hand(random);
   const float radius = random.between(0.55F, 1.75F), ink = random.between(130.0F, 255.0F);
   const float noise = random.between(0.0F, 50.0F);
@@ -151,10 +151,10 @@ void draw_digit(int digit, std::uint64_t key, std::uint64_t index, std::span<std
     const std::uint32_t word = grain.word();  // a byte of noise for each of four pixels
     for (int k = 0; k < 4; ++k) {
       const float cover = std::clamp(radius + 0.5F - canvas.distance(i + k), 0.0F, 1.0F);
-      const float speckle = static_cast<float>((word >> (8 * k)) & 255U) * (1.0F / 128.0F) - 1.0F;
+      const float speckle = ((word >> (8 * k)) & 255U) * (1.0F / 128.0F) - 1.0F;
       const float value = std::clamp(ink * cover + noise * speckle, 0.0F, 255.0F);
-      pixels[static_cast<std::size_t>(i + k)] = static_cast<std::uint8_t>(value);
-      if (!mask.empty()) mask[static_cast<std::size_t>(i + k)] = cover >= 0.5F ? 255 : 0;
+      pixels[i + k] = value;
+      if (!mask.empty()) mask[i + k] = cover >= 0.5F ? 255 : 0;
     }
   }
 }

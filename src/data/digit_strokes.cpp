@@ -103,7 +103,7 @@ Styles nines() {
 std::span<const DigitStyle> digit_styles(int digit) {
   static const std::array<Styles, 10> all{zeros(), ones(),  twos(),   threes(), fours(),
                                           fives(), sixes(), sevens(), eights(), nines()};
-  return all.at(static_cast<std::size_t>(digit));
+  return all.at(digit);
 }
 
 }  // namespace lockstep::data

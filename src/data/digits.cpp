@@ -15,7 +15,7 @@ constexpr std::uint64_t kSingleKey = hash_name("lockstep digits"), kPairKey = ha
 constexpr std::uint32_t kClassLane = 2;  // lanes 0 and 1 of a digit's stream are used for drawing it
 
 int digit_of(std::uint64_t key, std::uint64_t index) {
-  return static_cast<int>(RandomStream(key, index, kClassLane).below(10));
+  return RandomStream(key, index, kClassLane).below(10);
 }
 
 std::vector<std::string> digit_names() {
@@ -35,9 +35,9 @@ Tensor& shaped(NamedTensor& tensor, const Feature& feature) {
 
 class Digits : public DataSet {
  public:
-  Digits(std::int64_t count, std::int64_t first) : count_(count), first_(static_cast<std::uint64_t>(first)) {}
-  [[nodiscard]] const DataSetInfo& info() const override { return info_; }
-  [[nodiscard]] std::int64_t size() const override { return count_; }
+  Digits(std::int64_t count, std::int64_t first) : count_(count), first_(first) {}
+  const DataSetInfo& info() const override { return info_; }
+  std::int64_t size() const override { return count_; }
 
  protected:
   void describe(std::vector<Feature> images, std::vector<std::string> classes, const char* kind) {
@@ -49,13 +49,13 @@ class Digits : public DataSet {
     info_.stddev = {0.218};
     info_.class_names = std::move(classes);
     info_.class_counts.assign(info_.class_names.size(), 0);
-    for (std::int64_t id = 0; id < count_; ++id) ++info_.class_counts[static_cast<std::size_t>(label(id))];
+    for (std::int64_t id = 0; id < count_; ++id) ++info_.class_counts[label(id)];
     info_.digest = sha256(fmt::format("{} version {} first {} count {}", kind, kDigitsVersion, first_, count_));
   }
 
-  [[nodiscard]] std::uint64_t index_of(std::int64_t id) const {
+  std::uint64_t index_of(std::int64_t id) const {
     LOCKSTEP_CHECK(id >= 0 && id < count_, fmt::format("sample {} of {}", id, count_));
-    return first_ + static_cast<std::uint64_t>(id);
+    return first_ + id;
   }
 
   void start(Sample& out) const {
@@ -77,7 +77,7 @@ class SingleDigits final : public Digits {
     describe(std::move(images), digit_names(), masks ? "digits with masks" : "digits");
   }
 
-  [[nodiscard]] std::int64_t label(std::int64_t id) const override { return digit_of(kSingleKey, index_of(id)); }
+  std::int64_t label(std::int64_t id) const override { return digit_of(kSingleKey, index_of(id)); }
 
   void read(std::int64_t id, Sample& out) const override {
     start(out);
@@ -97,7 +97,7 @@ class DigitPairs final : public Digits {
     describe({image_feature("left"), image_feature("right")}, {"different", "equal"}, "pairs of digits");
   }
 
-  [[nodiscard]] std::int64_t label(std::int64_t id) const override { return draw(id).equal ? 1 : 0; }
+  std::int64_t label(std::int64_t id) const override { return draw(id).equal ? 1 : 0; }
 
   void read(std::int64_t id, Sample& out) const override {
     start(out);
@@ -113,9 +113,9 @@ class DigitPairs final : public Digits {
     bool equal;
   };
 
-  [[nodiscard]] Draw draw(std::int64_t id) const {
+  Draw draw(std::int64_t id) const {
     RandomStream random(kPairKey, index_of(id), kClassLane);
-    const int left = static_cast<int>(random.below(10)), other = static_cast<int>(random.below(9));
+    const int left = random.below(10), other = random.below(9);
     const bool equal = random.below(2) == 1;
     return {left, equal ? left : (left + 1 + other) % 10, equal};
   }
@@ -133,14 +133,14 @@ class DigitGroups final : public Digits {
     }
   }
 
-  [[nodiscard]] std::int64_t label(std::int64_t id) const override {
-    return static_cast<std::int64_t>(RandomStream(kGroupKey, index_of(id), kClassLane).below(10));
+  std::int64_t label(std::int64_t id) const override {
+    return RandomStream(kGroupKey, index_of(id), kClassLane).below(10);
   }
 
   void read(std::int64_t id, Sample& out) const override {
     start(out);
     RandomStream random(kGroupKey, index_of(id), kClassLane);
-    const int digit = static_cast<int>(random.below(10)), other = (digit + 1 + static_cast<int>(random.below(9))) % 10;
+    const int digit = random.below(10), other = (digit + 1 + static_cast<int>(random.below(9))) % 10;
     const std::uint64_t images = triplets_ ? 3 : 2;
     for (std::uint64_t i = 0; i < images; ++i) {
       draw_digit(i == 2 ? other : digit, kGroupKey, images * index_of(id) + i, out[i].tensor.as<std::uint8_t>());

@@ -73,8 +73,8 @@ std::string sha256_of(const std::string& path) {
   Sha256 hash;
   std::vector<char> block(1 << 20);
   while (in) {
-    in.read(block.data(), static_cast<std::streamsize>(block.size()));
-    hash.add(std::as_bytes(std::span(block).first(static_cast<std::size_t>(in.gcount()))));
+    in.read(block.data(), block.size());
+    hash.add(std::as_bytes(std::span(block).first(in.gcount())));
   }
   return hash.hex();
 }

@@ -16,7 +16,7 @@ struct FileState {
   std::uint64_t inode = 0;                    ///< 0: not comparable there
   bool operator==(const FileState&) const = default;
   /// All but the size, as one number.
-  [[nodiscard]] std::uint64_t version() const;
+  std::uint64_t version() const;
 };
 
 /// Inodes of file systems in user space (FUSE) may change while a file does not.
@@ -32,7 +32,7 @@ class FileWatch {
   void add(const FileWatch& other) { states_.insert(other.states_.begin(), other.states_.end()); }
   /// Says what has become of the first file that is not as it was: "a.csv has changed: it had 5 bytes, modified at
   /// 2026-01-02 03:04:05 UTC, and now has ..."; "" if all are as they were.
-  [[nodiscard]] std::string changed() const;
+  std::string changed() const;
 
  private:
   std::map<std::string, FileState> states_;

@@ -36,9 +36,9 @@ std::size_t Gunzip::unpack(std::span<const std::byte>& packed, std::span<std::by
     const auto in = packed.first(std::min(kStep, packed.size()));
     const auto to = out.subspan(filled, std::min(kStep, out.size() - filled));
     stream_.next_in = reinterpret_cast<Bytef*>(const_cast<std::byte*>(in.data()));
-    stream_.avail_in = static_cast<uInt>(in.size());
+    stream_.avail_in = in.size();
     stream_.next_out = reinterpret_cast<Bytef*>(to.data());
-    stream_.avail_out = static_cast<uInt>(to.size());
+    stream_.avail_out = to.size();
     const int result = inflate(&stream_, Z_NO_FLUSH);
     packed = packed.subspan(in.size() - stream_.avail_in);
     filled += to.size() - stream_.avail_out;

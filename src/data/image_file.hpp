@@ -66,15 +66,15 @@ class MaskCode {
                     std::int64_t ignored = kIgnoredPixel);
 
   /// The class of a value; kIgnoredPixel: it does not count; -1: it is neither.
-  [[nodiscard]] int of(std::uint8_t value) const { return numbers_[value]; }
-  [[nodiscard]] std::int64_t value_of(std::size_t number) const {
+  int of(std::uint8_t value) const { return numbers_[value]; }
+  std::int64_t value_of(std::size_t number) const {
     return values_.empty() ? static_cast<std::int64_t>(number) : values_.at(number);
   }
-  [[nodiscard]] std::int64_t ignored() const { return ignored_; }
+  std::int64_t ignored() const { return ignored_; }
   /// "a class, 0 to 2, or 255, which does not count"
-  [[nodiscard]] std::string expected() const;
+  std::string expected() const;
   /// For notes: differs if another code has other classes for some value.
-  [[nodiscard]] std::string text() const;
+  std::string text() const;
 
  private:
   std::size_t classes_;

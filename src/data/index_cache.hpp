@@ -23,11 +23,11 @@ class IndexCache {
   explicit IndexCache(std::string directory) : directory_(std::move(directory)), limit_(cache_limit()) {}
 
   /// Where the notes of this source are stored; empty: nowhere.
-  [[nodiscard]] std::string path_of(const SourceOptions& source) const;
+  std::string path_of(const SourceOptions& source) const;
   /// Nothing if they are missing, damaged or out of date.
-  [[nodiscard]] std::optional<IndexNotes> find(const SourceOptions& source) const;
+  std::optional<IndexNotes> find(const SourceOptions& source) const;
   /// Returns why storing failed, or "".
-  [[nodiscard]] std::string store(const SourceOptions& source, const IndexNotes& notes) const;
+  std::string store(const SourceOptions& source, const IndexNotes& notes) const;
 
  private:
   std::string directory_;

@@ -18,7 +18,7 @@ class IndexNotes {
  public:
   /// Returns the note `name`; if there is none yet, makes it with `make` and stores it. Not thread-safe.
   const std::string& take(const std::string& name, const std::function<std::string()>& make);
-  [[nodiscard]] bool has(const std::string& name) const { return notes_.contains(name); }
+  bool has(const std::string& name) const { return notes_.contains(name); }
   /// Remembers the state of a file. Call it before the file is read.
   void made_from_file(const std::string& path);
   /// The same for a file that is one of many, whose state is compared whenever it is read.
@@ -27,19 +27,19 @@ class IndexNotes {
   void made_from_folder(const std::string& path);
 
   /// Whether take() had to make any.
-  [[nodiscard]] bool made_any() const { return made_any_; }
+  bool made_any() const { return made_any_; }
   /// Whether there are notes, made from files.
-  [[nodiscard]] bool are_of_files() const { return !notes_.empty() && !stamps_.empty(); }
+  bool are_of_files() const { return !notes_.empty() && !stamps_.empty(); }
   /// Whether they were made from files that have not changed since.
-  [[nodiscard]] bool are_current() const;
+  bool are_current() const;
   /// Whether a later change of the files would be noticed: if times are whole seconds, a change within the current one
   /// would not be.
-  [[nodiscard]] bool can_be_kept() const { return !stamps_.empty() && !uncertain_; }
+  bool can_be_kept() const { return !stamps_.empty() && !uncertain_; }
 
   /// The files of made_from_file() as they were when this process called it; not part of what write() returns.
-  [[nodiscard]] const FileWatch& watch() const { return watch_; }
+  const FileWatch& watch() const { return watch_; }
 
-  [[nodiscard]] std::string write() const;
+  std::string write() const;
   /// Throws Error(data) for bytes that write() did not write.
   [[nodiscard]] static IndexNotes read(std::string_view bytes);
 

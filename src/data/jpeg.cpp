@@ -106,9 +106,9 @@ void convert_cmyk(const std::vector<std::uint8_t>& row, bool inverted, std::int6
       rgb.at(c) = ink * black / 255;
     }
     if (channels == 1) {
-      *out++ = static_cast<std::uint8_t>((299 * rgb[0] + 587 * rgb[1] + 114 * rgb[2] + 500) / 1000);
+      *out++ = (299 * rgb[0] + 587 * rgb[1] + 114 * rgb[2] + 500) / 1000;
     } else {
-      for (const int value : rgb) *out++ = static_cast<std::uint8_t>(value);
+      for (const int value : rgb) *out++ = value;
     }
   }
 }
@@ -143,7 +143,7 @@ void decode_jpeg(std::span<const std::byte> bytes, std::int64_t channels, Tensor
   JpegDecoder decoder;
   read_jpeg_header(decoder, bytes);
   auto& info = decoder.info;
-  const auto stride = static_cast<std::size_t>(info.image_width) * static_cast<std::size_t>(channels);
+  const auto stride = static_cast<std::size_t>(info.image_width) * channels;
   prepare(out, {DType::u8, {info.image_height, info.image_width, channels}});
   auto* const pixels = out.as<std::uint8_t>().data();
   const bool cmyk = is_cmyk(info);

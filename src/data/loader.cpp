@@ -101,12 +101,12 @@ Loader::~Loader() {
 std::int64_t Loader::buffer_bytes() const {
   std::size_t bytes = 0;
   for (const Feature& feature : features_) bytes += batched(feature, micro_batch_samples_).bytes();
-  return static_cast<std::int64_t>(bytes);
+  return bytes;
 }
 
 std::unique_ptr<Loader::Slot> Loader::make_slot() const {
   auto slot = std::make_unique<Slot>();
-  slot->batch.ids.resize(static_cast<std::size_t>(micro_batch_samples_));
+  slot->batch.ids.resize(micro_batch_samples_);
   for (const Feature& feature : features_) {
     slot->batch.tensors.push_back({feature.name, Tensor(batched(feature, micro_batch_samples_))});
   }
@@ -179,7 +179,7 @@ void Loader::free(Slot& slot) {
 }
 
 void Loader::set_ahead(Slot& slot, bool ahead) {
-  ahead_ += static_cast<int>(ahead) - static_cast<int>(slot.ahead);
+  ahead_ += static_cast<int>(ahead) - slot.ahead;
   slot.ahead = ahead;
 }
 
@@ -291,8 +291,8 @@ LoaderCounters Loader::counters() const {
   counters.threads = tuner_.threads();
   counters.depth = tuner_.depth();
   counters.ahead = ahead_;
-  counters.held = static_cast<int>(
-      std::count_if(slots_.begin(), slots_.end(), [](const auto& slot) { return slot->state == Slot::State::in_use; }));
+  counters.held =
+      std::count_if(slots_.begin(), slots_.end(), [](const auto& slot) { return slot->state == Slot::State::in_use; });
   counters.cache_bytes = cache_.bytes();
   return counters;
 }
@@ -304,7 +304,7 @@ std::vector<std::size_t> find_features(const std::vector<std::string>& names, co
     if (feature == features.end()) {
       throw Error(ExitCode::configuration, fmt::format("job.data: nothing feeds the model's input '{}'", name));
     }
-    found.push_back(static_cast<std::size_t>(feature - features.begin()));
+    found.push_back(feature - features.begin());
   }
   return found;
 }

@@ -93,17 +93,17 @@ class Loader final : public InputSource {
   /// Batches that background threads begin from now on are recorded as spans; null: not recorded.
   void trace(std::shared_ptr<TraceRecorder> recorder);
 
-  [[nodiscard]] std::int64_t micro_batch_samples() const { return micro_batch_samples_; }
-  [[nodiscard]] double wait_seconds() const { return counters().wait_seconds; }
-  [[nodiscard]] LoaderCounters counters() const;
+  std::int64_t micro_batch_samples() const { return micro_batch_samples_; }
+  double wait_seconds() const { return counters().wait_seconds; }
+  LoaderCounters counters() const;
 
  private:
   struct Slot;
   using Lock = std::unique_lock<std::mutex>;
 
   // Making batches: called by several threads concurrently, each with its own slot.
-  [[nodiscard]] std::int64_t buffer_bytes() const;
-  [[nodiscard]] std::unique_ptr<Slot> make_slot() const;
+  std::int64_t buffer_bytes() const;
+  std::unique_ptr<Slot> make_slot() const;
   void make_batch(Slot& slot);
 
   // Bookkeeping of batches: mutex_ is held, but released while fill() makes one.

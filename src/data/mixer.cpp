@@ -26,7 +26,7 @@ LOCKSTEP_VECTORIZED void mix_numbers(float keeps, float* own, const float* other
 
 double symmetric_beta(double alpha, RandomStream& random) {
   const auto log_of_power = [&] {  // of U^(1 / alpha), U in (0, 1]
-    return exact_log(static_cast<double>((random.word() >> 8) + 1) * 0x1p-24) / alpha;
+    return exact_log(((random.word() >> 8) + 1) * 0x1p-24) / alpha;
   };
   while (true) {
     const double x = log_of_power(), y = log_of_power();
@@ -65,24 +65,24 @@ Mixer::Mixer(const MixOptions& options, std::uint64_t seed, const std::vector<Fe
 }
 
 Mixer::Draw Mixer::draw(std::int64_t id, std::uint64_t epoch) const {
-  RandomStream random(mix(key_, epoch), static_cast<std::uint64_t>(id));
+  RandomStream random(mix(key_, epoch), id);
   Draw draw;
   const float chance = random.unit(), kind = random.unit();
-  if (static_cast<double>(chance) >= options_.probability) return draw;
+  if (chance >= options_.probability) return draw;
   draw.cut = options_.cutmix > 0 && (options_.mixup <= 0 || kind < 0.5F);
   const double keeps = symmetric_beta(draw.cut ? options_.cutmix : options_.mixup, random);
-  draw.keeps = static_cast<float>(keeps);
+  draw.keeps = keeps;
   if (!draw.cut) return draw;
   const double side = std::sqrt(1 - keeps);
   const auto cut = [&](std::int64_t size, std::int64_t& first, std::int64_t& last) {
-    const auto half = static_cast<std::int64_t>(side * static_cast<double>(size) / 2);
-    const std::int64_t center = random.below(static_cast<std::uint32_t>(size));
+    const std::int64_t half = side * size / 2;
+    const std::int64_t center = random.below(size);
     first = std::max<std::int64_t>(0, center - half), last = std::min(size, center + half);
   };
   cut(height_, draw.top, draw.bottom);
   cut(width_, draw.left, draw.right);
-  const auto area = static_cast<float>((draw.bottom - draw.top) * (draw.right - draw.left));
-  draw.keeps = 1.0F - area / static_cast<float>(height_ * width_);  // what is left after the edges
+  const float area = (draw.bottom - draw.top) * (draw.right - draw.left);
+  draw.keeps = 1.0F - area / (height_ * width_);  // what is left after the edges
   return draw;
 }
 
@@ -97,14 +97,14 @@ void Mixer::blend(const Draw& draw, float* image, const float* partner) const {
 void Mixer::mix_micro_batch(std::vector<NamedTensor>& tensors, std::span<const std::int64_t> ids, std::uint64_t epoch,
                             std::vector<float>& scratch) const {
   const std::int64_t pixels = height_ * width_ * channels_;
-  scratch.resize(static_cast<std::size_t>(pixels + classes_));
+  scratch.resize(pixels + classes_);
   float* const images = tensors[image_].tensor.as<float>().data();
   float* const labels = tensors[label_].tensor.as<float>().data();
   for (std::int64_t i = 0, j = std::ssize(ids) - 1; i < j; ++i, --j) {
     std::copy_n(images + i * pixels, pixels, scratch.data());
     std::copy_n(labels + i * classes_, classes_, scratch.data() + pixels);
     const auto mix_one = [&](std::int64_t own, const float* image, const float* label) {
-      const Draw drawn = draw(ids[static_cast<std::size_t>(own)], epoch);
+      const Draw drawn = draw(ids[own], epoch);
       if (drawn.keeps == 1) return;
       blend(drawn, images + own * pixels, image);
       mix_numbers(drawn.keeps, labels + own * classes_, label, classes_);

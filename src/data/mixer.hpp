@@ -37,7 +37,7 @@ class Mixer {
     bool cut = false;                                       ///< rows top ... bottom and columns left ... right are the
     std::int64_t top = 0, bottom = 0, left = 0, right = 0;  ///< partner's; else all pixels are mixed
   };
-  [[nodiscard]] Draw draw(std::int64_t id, std::uint64_t epoch) const;
+  Draw draw(std::int64_t id, std::uint64_t epoch) const;
   void blend(const Draw& draw, float* image, const float* partner) const;
 
   MixOptions options_;

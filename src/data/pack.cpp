@@ -21,7 +21,7 @@ class Output {
  public:
   explicit Output(const std::string& path) : path_(path), file_(path) {}
 
-  [[nodiscard]] std::uint64_t size() const { return size_ + buffer_.size(); }
+  std::uint64_t size() const { return size_ + buffer_.size(); }
 
   void append(const std::string& bytes) {
     buffer_ += bytes;
@@ -65,7 +65,7 @@ class SegmentWriter {
     ++samples_;
   }
 
-  [[nodiscard]] std::uint64_t size() const { return output_.size() + index_.size(); }
+  std::uint64_t size() const { return output_.size() + index_.size(); }
 
   void end(const DataSetInfo& info) {
     const std::string tail = write_meta(info, samples_);
@@ -157,7 +157,7 @@ std::vector<std::string> pack(const DataSet& set, const std::string& path, const
     }
     PackRecord record;
     record.name = set.name(id);
-    record.label = static_cast<std::int32_t>(set.label(id));
+    record.label = set.label(id);
     const std::string payload = encode(set, id, record);
     segments.back()->add(std::move(record), payload);
     if (options.progress) options.progress(id + 1, set.size());

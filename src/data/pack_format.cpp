@@ -53,7 +53,7 @@ std::uint64_t PackRecord::length() const {
 }
 
 std::uint32_t crc32_of(std::span<const std::byte> bytes, std::uint32_t before) {
-  return static_cast<std::uint32_t>(crc32_z(before, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size()));
+  return crc32_z(before, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size());
 }
 
 std::string write_header(const PackHeader& header) {

@@ -36,7 +36,7 @@ struct PackRecord {
   std::int32_t label = -1;
   std::string name;
   std::vector<PackPayload> payloads;  ///< by feature
-  [[nodiscard]] std::uint64_t length() const;
+  std::uint64_t length() const;
 };
 
 struct PackHeader {

@@ -11,8 +11,8 @@
 
 #include "core/digest.hpp"
 #include "core/remote_path.hpp"
+#include "data/store/client.hpp"
 #include "lockstep/error.hpp"
-#include "store/client.hpp"
 
 namespace lockstep::data {
 

@@ -12,8 +12,8 @@ namespace {
 png_image image_of(std::int64_t height, std::int64_t width, png_uint_32 format) {
   png_image image{};
   image.version = PNG_IMAGE_VERSION;
-  image.width = static_cast<png_uint_32>(width);
-  image.height = static_cast<png_uint_32>(height);
+  image.width = width;
+  image.height = height;
   image.format = format;
   return image;
 }

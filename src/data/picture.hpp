@@ -14,12 +14,12 @@ struct Picture {
 
   /// A uniform grey.
   Picture(std::int64_t rows, std::int64_t columns, std::uint8_t gray)
-      : height(rows), width(columns), pixels(static_cast<std::size_t>(rows * columns * 3), gray) {}
+      : height(rows), width(columns), pixels(rows * columns * 3, gray) {}
 
   /// Ignored outside the picture.
   void set(std::int64_t y, std::int64_t x, std::uint8_t red, std::uint8_t green, std::uint8_t blue) {
     if (y < 0 || x < 0 || y >= height || x >= width) return;
-    std::uint8_t* pixel = &pixels[static_cast<std::size_t>((y * width + x) * 3)];
+    std::uint8_t* pixel = &pixels[(y * width + x) * 3];
     pixel[0] = red, pixel[1] = green, pixel[2] = blue;
   }
 };

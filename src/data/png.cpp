@@ -111,9 +111,9 @@ void decode_png(std::span<const std::byte> bytes, std::int64_t channels, Tensor&
   PngDecoder decoder(bytes);
   const ImageHeader header = read_png_header(decoder);
   if (header.channels > channels) throw Error(ExitCode::data, "a colour PNG where grey images were expected");
-  const auto stride = static_cast<std::size_t>(header.size.width * channels);
+  const std::size_t stride = header.size.width * channels;
   prepare(out, {DType::u8, {header.size.height, header.size.width, channels}});
-  std::vector<png_bytep> rows(static_cast<std::size_t>(header.size.height));
+  std::vector<png_bytep> rows(header.size.height);
   for (std::size_t y = 0; y < rows.size(); ++y) rows[y] = out.as<std::uint8_t>().data() + y * stride;
   guarded_png(decoder, [&] {
     set_conversions(decoder.png, decoder.info, channels == 3 && header.channels == 1);
@@ -126,11 +126,11 @@ void decode_png(std::span<const std::byte> bytes, std::int64_t channels, Tensor&
 MaskCode::MaskCode(std::size_t classes, const std::vector<std::int64_t>& values, std::int64_t ignored)
     : classes_(classes), values_(values), ignored_(ignored) {
   numbers_.fill(-1);
-  if (ignored >= 0) numbers_.at(static_cast<std::size_t>(ignored)) = kIgnoredPixel;
+  if (ignored >= 0) numbers_.at(ignored) = kIgnoredPixel;
   for (std::size_t i = 0; i < classes; ++i) {
     const std::int64_t value = values.empty() ? static_cast<std::int64_t>(i) : values.at(i);
     if (values.empty() && value == ignored) continue;
-    numbers_.at(static_cast<std::size_t>(value)) = static_cast<std::int16_t>(i);
+    numbers_.at(value) = i;
   }
   if (std::find(values.begin(), values.end(), ignored) != values.end()) ignored_ = -1;
 }
@@ -182,8 +182,8 @@ void decode_mask(std::span<const std::byte> bytes, const MaskCode& code, Tensor&
   }
   prepare(out, {DType::u8, {header.size.height, header.size.width, 1}});
   const auto pixels = out.as<std::uint8_t>();
-  const auto width = static_cast<std::size_t>(header.size.width);
-  std::vector<png_bytep> rows(static_cast<std::size_t>(header.size.height));
+  const std::size_t width = header.size.width;
+  std::vector<png_bytep> rows(header.size.height);
   for (std::size_t y = 0; y < rows.size(); ++y) rows[y] = pixels.data() + y * width;
   guarded_png(decoder, [&] {
     png_set_packing(decoder.png);  // a byte a pixel, as it is
@@ -196,10 +196,10 @@ void decode_mask(std::span<const std::byte> bytes, const MaskCode& code, Tensor&
   if (colors != nullptr && color == PNG_COLOR_TYPE_PALETTE) note_colors(decoder, pixels, code, *colors);
   const auto none = std::find_if(pixels.begin(), pixels.end(), [&](std::uint8_t value) { return code.of(value) < 0; });
   if (none == pixels.end()) {
-    for (auto& pixel : pixels) pixel = static_cast<std::uint8_t>(code.of(pixel));
+    for (auto& pixel : pixels) pixel = code.of(pixel);
     return;
   }
-  const auto at = static_cast<std::size_t>(none - pixels.begin());
+  const std::size_t at = none - pixels.begin();
   throw Error(ExitCode::data, fmt::format("expected {}, at row {}, column {}, found {}", code.expected(), at / width,
                                           at % width, *none));
 }

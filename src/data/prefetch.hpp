@@ -28,14 +28,14 @@ class PrefetchSchedule {
   [[nodiscard]] std::optional<MicroBatchKey> peek();
   /// Advances past the result of peek().
   void pop();
-  [[nodiscard]] bool wants(const MicroBatchKey& key) const;
+  bool wants(const MicroBatchKey& key) const;
 
  private:
   struct Assignment {
     std::uint64_t from_step;
     std::vector<int> micro_batches;
   };
-  [[nodiscard]] const std::vector<int>* micro_batches_of(std::uint64_t step) const;
+  const std::vector<int>* micro_batches_of(std::uint64_t step) const;
 
   std::vector<Assignment> assignments_;  ///< ascending by from_step
   std::vector<MicroBatchKey> taken_;     ///< at or after the cursor
@@ -58,8 +58,8 @@ class PrefetchTuner {
   explicit PrefetchTuner(const PrefetchLimits& limits);
   /// Reports a get() that ended at `now` (seconds of any clock) after it had waited for `waited` seconds.
   void record(double now, double waited);
-  [[nodiscard]] int threads() const { return threads_; }
-  [[nodiscard]] int depth() const { return depth_; }
+  int threads() const { return threads_; }
+  int depth() const { return depth_; }
 
  private:
   void decide(double share);

@@ -13,15 +13,15 @@ namespace {
 class PassedOn : public DataSet, public KnowsIdentities {
  public:
   PassedOn(std::shared_ptr<const DataSet> whole, std::string name) : whole_(std::move(whole)), name_(std::move(name)) {}
-  [[nodiscard]] const DataSetInfo& info() const override { return whole_->info(); }
-  [[nodiscard]] std::int64_t size() const override { return whole_->size(); }
-  [[nodiscard]] std::string name(std::int64_t id) const override { return whole_->name(id); }
-  [[nodiscard]] std::int64_t label(std::int64_t id) const override { return whole_->label(id); }
+  const DataSetInfo& info() const override { return whole_->info(); }
+  std::int64_t size() const override { return whole_->size(); }
+  std::string name(std::int64_t id) const override { return whole_->name(id); }
+  std::int64_t label(std::int64_t id) const override { return whole_->label(id); }
   void add_identities(std::int64_t id, std::vector<std::uint64_t>& out) const override {
     data::add_identities(*whole_, id, out);
   }
-  [[nodiscard]] std::uint64_t bytes_read() const override { return whole_->bytes_read(); }
-  [[nodiscard]] bool read_encoded(std::int64_t id, std::vector<EncodedFeature>& out) const override {
+  std::uint64_t bytes_read() const override { return whole_->bytes_read(); }
+  bool read_encoded(std::int64_t id, std::vector<EncodedFeature>& out) const override {
     return whole_->read_encoded(id, out);
   }
   void read(std::int64_t id, Sample& out) const override {

@@ -26,7 +26,7 @@ struct ReplacedSample {
   std::int64_t id = 0, by = 0;
   std::string name, by_name;
   std::string reason;  ///< includes the file's name
-  [[nodiscard]] std::string text() const;
+  std::string text() const;
 };
 
 /// What this process has replaced, each sample once. Thread-safe.
@@ -34,7 +34,7 @@ class ReplacedSamples {
  public:
   void add(ReplacedSample sample);
   /// Whether there are any that take() has not returned yet.
-  [[nodiscard]] bool any() const;
+  bool any() const;
   /// Returns those, ordered by set and id.
   [[nodiscard]] std::vector<ReplacedSample> take();
 

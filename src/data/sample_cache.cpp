@@ -52,7 +52,7 @@ SampleCache::SampleCache(const DataSet& set, std::int64_t budget_bytes)
     : features_(set.info().features), budget_(budget_bytes) {
   const std::int64_t table = set.size() * kEntryBytes;
   if (table > budget_bytes || !worth_keeping(set)) return;
-  blocks_ = std::vector<std::atomic<std::byte*>>(static_cast<std::size_t>(set.size()));
+  blocks_ = std::vector<std::atomic<std::byte*>>(set.size());
   used_ = table;
 }
 
@@ -62,7 +62,7 @@ SampleCache::~SampleCache() {
 
 bool SampleCache::load(std::int64_t id, Sample& out) const {
   if (blocks_.empty()) return false;
-  const std::byte* from = blocks_[static_cast<std::size_t>(id)].load(std::memory_order_acquire);
+  const std::byte* from = blocks_[id].load(std::memory_order_acquire);
   if (from == nullptr) return false;
   out.resize(features_.size());
   for (std::size_t i = 0; i < out.size(); ++i) {
@@ -76,10 +76,10 @@ bool SampleCache::load(std::int64_t id, Sample& out) const {
 
 void SampleCache::store(std::int64_t id, const Sample& sample) {
   if (blocks_.empty()) return;
-  auto& block = blocks_[static_cast<std::size_t>(id)];
+  auto& block = blocks_[id];
   if (block.load(std::memory_order_relaxed) != nullptr) return;
   const std::size_t bytes = block_bytes(sample);
-  const auto size = static_cast<std::int64_t>(bytes);
+  const std::int64_t size = bytes;
   if (used_.fetch_add(size, std::memory_order_relaxed) + size > budget_) {
     used_.fetch_sub(size, std::memory_order_relaxed);
     return;

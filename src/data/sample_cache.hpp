@@ -20,10 +20,10 @@ class SampleCache {
   SampleCache& operator=(const SampleCache&) = delete;
 
   /// Copies the sample into `out`, reusing its memory; returns false if it is not cached.
-  [[nodiscard]] bool load(std::int64_t id, Sample& out) const;
+  bool load(std::int64_t id, Sample& out) const;
   /// Stores a copy, if the budget allows and no other thread was faster.
   void store(std::int64_t id, const Sample& sample);
-  [[nodiscard]] std::int64_t bytes() const { return used_.load(std::memory_order_relaxed); }
+  std::int64_t bytes() const { return used_.load(std::memory_order_relaxed); }
 
  private:
   const std::vector<Feature>& features_;

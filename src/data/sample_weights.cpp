@@ -23,7 +23,7 @@ namespace {
 std::size_t place_of_weight(const DataSetInfo& info) {
   const auto found = std::find_if(info.features.begin(), info.features.end(),
                                   [](const Feature& feature) { return feature.kind == Feature::Kind::weight; });
-  return static_cast<std::size_t>(found - info.features.begin());
+  return found - info.features.begin();
 }
 
 /// (id, the sample's own weight or 1) -> its weight
@@ -41,8 +41,8 @@ class Weighted final : public DataSet, public KnowsIdentities {
     if (!digest.empty()) info_.digest = sha256(fmt::format("{} weights {}", info_.digest, digest));
   }
 
-  [[nodiscard]] const DataSetInfo& info() const override { return info_; }
-  [[nodiscard]] std::int64_t size() const override { return whole_->size(); }
+  const DataSetInfo& info() const override { return info_; }
+  std::int64_t size() const override { return whole_->size(); }
   void read(std::int64_t id, Sample& out) const override { read_variant(id, 0, out); }
   void read_variant(std::int64_t id, std::uint64_t variant, Sample& out) const override {
     whole_->read_variant(id, variant, out);
@@ -52,12 +52,12 @@ class Weighted final : public DataSet, public KnowsIdentities {
     whole_->read_without_images(id, out);
     weigh(id, out);
   }
-  [[nodiscard]] std::string name(std::int64_t id) const override { return whole_->name(id); }
-  [[nodiscard]] std::int64_t label(std::int64_t id) const override { return whole_->label(id); }
+  std::string name(std::int64_t id) const override { return whole_->name(id); }
+  std::int64_t label(std::int64_t id) const override { return whole_->label(id); }
   void add_identities(std::int64_t id, std::vector<std::uint64_t>& out) const override {
     data::add_identities(*whole_, id, out);
   }
-  [[nodiscard]] std::uint64_t bytes_read() const override { return whole_->bytes_read(); }
+  std::uint64_t bytes_read() const override { return whole_->bytes_read(); }
 
  private:
   void weigh(std::int64_t id, Sample& out) const {
@@ -86,12 +86,12 @@ class Weighted final : public DataSet, public KnowsIdentities {
 std::vector<double> balanced(const DataSetInfo& info) {
   double samples = 0, classes = 0;
   for (const std::int64_t count : info.class_counts) {
-    samples += static_cast<double>(count);
+    samples += count;
     classes += count > 0 ? 1 : 0;
   }
   std::vector<double> weights;
   for (const std::int64_t count : info.class_counts) {
-    weights.push_back(count > 0 ? samples / (classes * static_cast<double>(count)) : 0);
+    weights.push_back(count > 0 ? samples / (classes * count) : 0);
   }
   return weights;
 }
@@ -104,7 +104,7 @@ std::vector<double> by_name(const DataSetInfo& info, const ClassWeightOptions& o
       fail(options, fmt::format("expected names of classes, found '{}', which is none of the training set's {}{}", name,
                                 info.class_names.size(), did_you_mean(name, info.class_names)));
     }
-    weights[static_cast<std::size_t>(found - info.class_names.begin())] = weight;
+    weights[found - info.class_names.begin()] = weight;
   }
   return weights;
 }
@@ -149,7 +149,7 @@ std::shared_ptr<const DataSet> with_class_weights(std::shared_ptr<const DataSet>
     if (label < 0 || label >= std::ssize(by_class)) {
       throw BadSample(fmt::format("{}: expected a label below {}, found {}", set->name(id), by_class.size(), label));
     }
-    return static_cast<float>(static_cast<double>(own) * by_class[static_cast<std::size_t>(label)]);
+    return static_cast<float>(own * by_class[label]);
   };
   return std::make_shared<Weighted>(std::move(whole), weight_of, "");  // the job's digest has them
 }
@@ -161,7 +161,7 @@ std::shared_ptr<const DataSet> with_equal_weights(std::shared_ptr<const DataSet>
 
 std::optional<float> parse_weight(const std::string& text) {
   const auto number = number_in(text);
-  const auto rounded = static_cast<float>(number.value_or(-1));
+  const float rounded = number.value_or(-1);
   return rounded >= 0 && std::isfinite(rounded) ? std::optional(rounded) : std::nullopt;
 }
 
@@ -186,8 +186,7 @@ std::unique_ptr<DataSet> with_weights_of(std::unique_ptr<DataSet> whole, const s
   require_weight(weights, path);
   const std::string digest = sha256(bytes);
   return std::make_unique<Weighted>(
-      std::move(whole), [weights](std::int64_t id, float /*own*/) { return weights.at(static_cast<std::size_t>(id)); },
-      digest);
+      std::move(whole), [weights](std::int64_t id, float /*own*/) { return weights.at(id); }, digest);
 }
 
 }  // namespace lockstep::data

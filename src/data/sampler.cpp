@@ -21,10 +21,10 @@ class TrainingOrder final : public SampleOrder {
 
   std::int64_t ids(std::uint64_t step, int micro_batch, std::span<std::int64_t> ids) const override {
     sampler_.ids(step, micro_batch, micro_batches_, ids);
-    return static_cast<std::int64_t>(ids.size());
+    return ids.size();
   }
-  [[nodiscard]] std::uint64_t epoch_of(std::uint64_t step) const override { return sampler_.epoch_of(step); }
-  [[nodiscard]] std::uint64_t variant_of(std::uint64_t epoch) const override {
+  std::uint64_t epoch_of(std::uint64_t step) const override { return sampler_.epoch_of(step); }
+  std::uint64_t variant_of(std::uint64_t epoch) const override {
     return std::max<std::uint64_t>(1, mix(mix(seed_, hash_name("variant")), epoch));
   }
 
@@ -39,15 +39,15 @@ class EvaluationOrder final : public SampleOrder {
   explicit EvaluationOrder(std::int64_t size) : size_(size) {}
 
   std::int64_t ids(std::uint64_t /*step*/, int micro_batch, std::span<std::int64_t> ids) const override {
-    const auto b = static_cast<std::int64_t>(ids.size());
+    const std::int64_t b = ids.size();
     const std::int64_t first = micro_batch * b, valid = std::min(b, size_ - first);
     LOCKSTEP_CHECK(micro_batch >= 0 && valid > 0,
                    fmt::format("evaluation micro-batch {} of {} samples, {} each", micro_batch, size_, b));
-    for (std::int64_t i = 0; i < b; ++i) ids[static_cast<std::size_t>(i)] = std::min(first + i, size_ - 1);
+    for (std::int64_t i = 0; i < b; ++i) ids[i] = std::min(first + i, size_ - 1);
     return valid;
   }
-  [[nodiscard]] std::uint64_t epoch_of(std::uint64_t /*step*/) const override { return 0; }
-  [[nodiscard]] std::uint64_t variant_of(std::uint64_t /*epoch*/) const override { return 0; }
+  std::uint64_t epoch_of(std::uint64_t /*step*/) const override { return 0; }
+  std::uint64_t variant_of(std::uint64_t /*epoch*/) const override { return 0; }
 
  private:
   std::int64_t size_;
@@ -83,10 +83,7 @@ std::uint64_t Permutation::operator()(std::uint64_t place) const {
 }
 
 Sampler::Sampler(std::int64_t size, std::int64_t batch, std::uint64_t seed)
-    : size_(static_cast<std::uint64_t>(size)),
-      batch_(static_cast<std::uint64_t>(batch)),
-      seed_(mix(seed, hash_name("sampler"))),
-      steps_(0) {
+    : size_(size), batch_(batch), seed_(mix(seed, hash_name("sampler"))), steps_(0) {
   LOCKSTEP_CHECK(batch > 0, "an empty batch");
   steps_ = size_ / batch_;
   if (steps_ == 0) {
@@ -103,8 +100,8 @@ void Sampler::ids(std::uint64_t global_step, int micro_batch, int micro_batches,
                  fmt::format("micro-batch {} of {} with {} samples in a batch of {}", micro_batch, micro_batches,
                              ids.size(), batch_));
   const Permutation permutation(size_, mix(seed_, epoch_of(global_step)));
-  const std::uint64_t first = (global_step % steps_) * batch_ + static_cast<std::uint64_t>(micro_batch) * ids.size();
-  for (std::size_t i = 0; i < ids.size(); ++i) ids[i] = static_cast<std::int64_t>(permutation(first + i));
+  const std::uint64_t first = (global_step % steps_) * batch_ + micro_batch * ids.size();
+  for (std::size_t i = 0; i < ids.size(); ++i) ids[i] = permutation(first + i);
 }
 
 std::unique_ptr<SampleOrder> make_training_order(std::int64_t size, std::int64_t batch, int micro_batches,

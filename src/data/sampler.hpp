@@ -15,10 +15,10 @@ namespace lockstep::data {
 class Permutation {
  public:
   Permutation(std::uint64_t size, std::uint64_t key);
-  [[nodiscard]] std::uint64_t operator()(std::uint64_t place) const;
+  std::uint64_t operator()(std::uint64_t place) const;
 
  private:
-  [[nodiscard]] std::uint64_t round_trip(std::uint64_t value) const;
+  std::uint64_t round_trip(std::uint64_t value) const;
   std::uint64_t size_, key_;
   unsigned half_bits_;
 };
@@ -27,8 +27,8 @@ class Sampler {
  public:
   /// Throws Error(configuration) if there are fewer samples than one batch needs.
   Sampler(std::int64_t size, std::int64_t batch, std::uint64_t seed);
-  [[nodiscard]] std::uint64_t steps_per_epoch() const { return steps_; }
-  [[nodiscard]] std::uint64_t epoch_of(std::uint64_t global_step) const { return global_step / steps_; }
+  std::uint64_t steps_per_epoch() const { return steps_; }
+  std::uint64_t epoch_of(std::uint64_t global_step) const { return global_step / steps_; }
   /// The ids of one of `micro_batches` equal cuts of the step's batch; ids.size() is batch / micro-batches.
   void ids(std::uint64_t global_step, int micro_batch, int micro_batches, std::span<std::int64_t> ids) const;
 
@@ -42,9 +42,9 @@ class SampleOrder {
   virtual ~SampleOrder() = default;
   /// Fills ids and returns how many of them count; the others are copies of the last one.
   virtual std::int64_t ids(std::uint64_t step, int micro_batch, std::span<std::int64_t> ids) const = 0;
-  [[nodiscard]] virtual std::uint64_t epoch_of(std::uint64_t step) const = 0;
+  virtual std::uint64_t epoch_of(std::uint64_t step) const = 0;
   /// The argument for DataSet::read_variant: 0 is the fixed form.
-  [[nodiscard]] virtual std::uint64_t variant_of(std::uint64_t epoch) const = 0;
+  virtual std::uint64_t variant_of(std::uint64_t epoch) const = 0;
 };
 
 [[nodiscard]] std::unique_ptr<SampleOrder> make_training_order(std::int64_t size, std::int64_t batch, int micro_batches,

@@ -28,7 +28,7 @@ std::size_t label_of(const DataSetInfo& info) {
                 fmt::format("job.data: soft_labels and mix expect a set whose samples have a class each, found {}",
                             info.format));
   }
-  return static_cast<std::size_t>(found - info.features.begin());
+  return found - info.features.begin();
 }
 
 /// Rows of probabilities [samples, classes]; empty: every sample's label is taken as it is.
@@ -46,8 +46,8 @@ class SoftLabels final : public DataSet, public KnowsIdentities {
     info_.digest = sha256(fmt::format("{} soft {}", info_.digest, digest));
   }
 
-  [[nodiscard]] const DataSetInfo& info() const override { return info_; }
-  [[nodiscard]] std::int64_t size() const override { return whole_->size(); }
+  const DataSetInfo& info() const override { return info_; }
+  std::int64_t size() const override { return whole_->size(); }
   void read(std::int64_t id, Sample& out) const override { read_variant(id, 0, out); }
   void read_variant(std::int64_t id, std::uint64_t variant, Sample& out) const override {
     whole_->read_variant(id, variant, out);
@@ -60,16 +60,16 @@ class SoftLabels final : public DataSet, public KnowsIdentities {
     const auto values = label.as<float>();
     for (std::size_t c = 0; c < classes_; ++c) {
       const double hard = c == static_cast<std::size_t>(number) ? 1 : 0;
-      const double soft = rows_.empty() ? hard : rows_[static_cast<std::size_t>(id) * classes_ + c];
-      values[c] = static_cast<float>(weight_ * soft + (1 - weight_) * hard);
+      const double soft = rows_.empty() ? hard : rows_[id * classes_ + c];
+      values[c] = weight_ * soft + (1 - weight_) * hard;
     }
   }
-  [[nodiscard]] std::string name(std::int64_t id) const override { return whole_->name(id); }
-  [[nodiscard]] std::int64_t label(std::int64_t id) const override { return whole_->label(id); }
+  std::string name(std::int64_t id) const override { return whole_->name(id); }
+  std::int64_t label(std::int64_t id) const override { return whole_->label(id); }
   void add_identities(std::int64_t id, std::vector<std::uint64_t>& out) const override {
     data::add_identities(*whole_, id, out);
   }
-  [[nodiscard]] std::uint64_t bytes_read() const override { return whole_->bytes_read(); }
+  std::uint64_t bytes_read() const override { return whole_->bytes_read(); }
 
  private:
   std::shared_ptr<const DataSet> whole_;
@@ -129,7 +129,7 @@ void soften(std::span<float> row, double temperature, const std::string& path, s
     sum += powers.emplace_back(std::pow(static_cast<double>(p), 1 / temperature));
   }
   if (!(sum > 0)) bad(path, fmt::format("sample {}: expected probabilities that add up to 1, found only 0", sample));
-  for (std::size_t c = 0; c < row.size(); ++c) row[c] = static_cast<float>(powers[c] / sum);
+  for (std::size_t c = 0; c < row.size(); ++c) row[c] = powers[c] / sum;
 }
 
 }  // namespace
@@ -145,7 +145,7 @@ std::shared_ptr<const DataSet> with_soft_labels(std::shared_ptr<const DataSet> w
                                   to_string(wanted), to_string(file.shape),
                                   file.digest == whole->info().digest ? "it" : "another set, or another split of it"));
   }
-  const auto classes = static_cast<std::size_t>(wanted[1]);
+  const std::size_t classes = wanted[1];
   for (std::size_t i = 0; i * classes < file.values.size(); ++i) {
     soften(std::span(file.values).subspan(i * classes, classes), options.temperature, options.from, i);
   }

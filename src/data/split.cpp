@@ -26,7 +26,7 @@ class View final : public DataSet, public KnowsIdentities {
  public:
   /// All of it, with a warning.
   View(std::shared_ptr<const DataSet> whole, std::string warning)
-      : whole_(std::move(whole)), ids_(static_cast<std::size_t>(whole_->size())), info_(whole_->info()) {
+      : whole_(std::move(whole)), ids_(whole_->size()), info_(whole_->info()) {
     std::iota(ids_.begin(), ids_.end(), std::int64_t{0});
     info_.warnings.push_back(std::move(warning));
   }
@@ -37,7 +37,7 @@ class View final : public DataSet, public KnowsIdentities {
     for (const auto id : ids_) {
       const auto label = whole_->label(id);
       if (label >= 0 && label < static_cast<std::int64_t>(info_.class_counts.size())) {
-        ++info_.class_counts[static_cast<std::size_t>(label)];
+        ++info_.class_counts[label];
       }
     }
     Sha256 digest;
@@ -46,25 +46,25 @@ class View final : public DataSet, public KnowsIdentities {
     info_.digest = digest.hex();
   }
 
-  [[nodiscard]] const DataSetInfo& info() const override { return info_; }
-  [[nodiscard]] std::int64_t size() const override { return static_cast<std::int64_t>(ids_.size()); }
+  const DataSetInfo& info() const override { return info_; }
+  std::int64_t size() const override { return ids_.size(); }
   void read(std::int64_t id, Sample& out) const override { whole_->read(at(id), out); }
   void read_without_images(std::int64_t id, Sample& out) const override { whole_->read_without_images(at(id), out); }
   void read_variant(std::int64_t id, std::uint64_t variant, Sample& out) const override {
     whole_->read_variant(at(id), variant, out);
   }
-  [[nodiscard]] bool read_encoded(std::int64_t id, std::vector<EncodedFeature>& out) const override {
+  bool read_encoded(std::int64_t id, std::vector<EncodedFeature>& out) const override {
     return whole_->read_encoded(at(id), out);
   }
-  [[nodiscard]] std::string name(std::int64_t id) const override { return whole_->name(at(id)); }
-  [[nodiscard]] std::int64_t label(std::int64_t id) const override { return whole_->label(at(id)); }
+  std::string name(std::int64_t id) const override { return whole_->name(at(id)); }
+  std::int64_t label(std::int64_t id) const override { return whole_->label(at(id)); }
   void add_identities(std::int64_t id, std::vector<std::uint64_t>& out) const override {
     data::add_identities(*whole_, at(id), out);
   }
-  [[nodiscard]] std::uint64_t bytes_read() const override { return whole_->bytes_read(); }
+  std::uint64_t bytes_read() const override { return whole_->bytes_read(); }
 
  private:
-  [[nodiscard]] std::int64_t at(std::int64_t id) const { return ids_.at(static_cast<std::size_t>(id)); }
+  std::int64_t at(std::int64_t id) const { return ids_.at(id); }
   std::shared_ptr<const DataSet> whole_;
   std::vector<std::int64_t> ids_;
   DataSetInfo info_;
@@ -79,7 +79,7 @@ using Drawn = std::vector<std::vector<std::pair<std::uint64_t, std::int64_t>>>;
 Drawn draw(const DataSet& whole, bool stratify, std::uint64_t key) {
   Drawn drawn(stratify ? whole.info().class_names.size() : 1);
   for (std::int64_t id = 0; id < whole.size(); ++id) {
-    const auto low = static_cast<std::uint32_t>(id), high = static_cast<std::uint32_t>(id >> 32);
+    const std::uint32_t low = id, high = id >> 32;
     const auto words = philox(key, {low, high, 0, 0});
     drawn.at(stratify ? static_cast<std::size_t>(whole.label(id)) : 0)
         .emplace_back(std::uint64_t{words[0]} << 32 | words[1], id);
@@ -92,11 +92,11 @@ Drawn draw(const DataSet& whole, bool stratify, std::uint64_t key) {
 std::vector<std::size_t> shares_of(const Drawn& drawn, std::int64_t size, double fraction) {
   std::vector<std::size_t> shares;
   std::vector<std::pair<double, std::size_t>> remainders;  // negative, so that the largest come first
-  auto left = std::llround(fraction * static_cast<double>(size));
+  auto left = std::llround(fraction * size);
   for (std::size_t c = 0; c < drawn.size(); ++c) {
-    const double exact = fraction * static_cast<double>(drawn[c].size());
-    shares.push_back(static_cast<std::size_t>(exact));
-    remainders.emplace_back(static_cast<double>(shares.back()) - exact, c);
+    const double exact = fraction * drawn[c].size();
+    shares.push_back(exact);
+    remainders.emplace_back(shares.back() - exact, c);
     left -= static_cast<std::int64_t>(shares.back());
   }
   std::sort(remainders.begin(), remainders.end());
@@ -113,19 +113,19 @@ Choice choose_fraction(const DataSet& whole, double fraction, bool stratify, std
   static constexpr std::uint64_t kStream = hash_name("validation split");
   const Drawn drawn = draw(whole, stratify, mix(seed, kStream));
   const auto shares = shares_of(drawn, whole.size(), fraction);
-  Choice chosen(static_cast<std::size_t>(whole.size()), false);
+  Choice chosen(whole.size(), false);
   for (std::size_t c = 0; c < drawn.size(); ++c) {
-    for (std::size_t i = 0; i < shares[c]; ++i) chosen[static_cast<std::size_t>(drawn[c][i].second)] = true;
+    for (std::size_t i = 0; i < shares[c]; ++i) chosen[drawn[c][i].second] = true;
   }
   return chosen;
 }
 
 Choice choose_fold(const DataSet& whole, const Fold& fold, bool stratify, std::uint64_t seed) {
   static constexpr std::uint64_t kStream = hash_name("validation folds");
-  Choice chosen(static_cast<std::size_t>(whole.size()), false);
+  Choice chosen(whole.size(), false);
   std::int64_t dealt = 0;
   for (const auto& list : draw(whole, stratify, mix(seed, kStream))) {
-    for (const auto& [word, id] : list) chosen[static_cast<std::size_t>(id)] = dealt++ % fold.of == fold.number - 1;
+    for (const auto& [word, id] : list) chosen[id] = dealt++ % fold.of == fold.number - 1;
   }
   return chosen;
 }
@@ -162,7 +162,7 @@ Choice choose_listed(const DataSet& whole, const std::string& path) {
   std::istringstream lines(std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
   std::map<std::string, std::int64_t> ids;
   for (std::int64_t id = 0; id < whole.size(); ++id) ids.emplace(whole.name(id), id);
-  Choice chosen(static_cast<std::size_t>(whole.size()), false);
+  Choice chosen(whole.size(), false);
   std::string line;
   for (int number = 1; std::getline(lines, line); ++number) {
     if (line.ends_with('\r')) line.pop_back();
@@ -174,7 +174,7 @@ Choice choose_listed(const DataSet& whole, const std::string& path) {
                                               "number below {}",
                                               path, number, line, whole.info().source, whole.name(0), whole.size()));
     }
-    chosen[static_cast<std::size_t>(*id)] = true;
+    chosen[*id] = true;
   }
   return chosen;
 }
@@ -190,7 +190,7 @@ Split cut_tokens(const TokenWindows& whole, const SplitOptions& options) {
     throw Error(ExitCode::configuration,
                 fmt::format("{}: text is split by a fraction; its windows have no names to list", options.list));
   }
-  const auto held_out = std::llround(options.fraction * static_cast<double>(whole.tokens()));
+  const auto held_out = std::llround(options.fraction * whole.tokens());
   const std::int64_t border = whole.tokens() - held_out;
   return {whole.part(0, border), whole.part(border, whole.tokens())};
 }
@@ -217,12 +217,12 @@ std::unique_ptr<DataSet> limit(std::unique_ptr<DataSet> whole, std::int64_t coun
 
 std::unique_ptr<DataSet> bootstrap(std::shared_ptr<const DataSet> whole, std::uint64_t seed) {
   static constexpr std::uint64_t kStream = hash_name("bootstrap");
-  const auto size = static_cast<std::uint64_t>(whole->size());
+  const std::uint64_t size = whole->size();
   std::vector<std::int64_t> ids;
   for (std::uint64_t i = 0; i < size; ++i) {
     const auto words =
         philox(mix(seed, kStream), {static_cast<std::uint32_t>(i), static_cast<std::uint32_t>(i >> 32), 0, 0});
-    ids.push_back(static_cast<std::int64_t>((std::uint64_t{words[0]} << 32 | words[1]) % size));
+    ids.push_back((std::uint64_t{words[0]} << 32 | words[1]) % size);
   }
   std::sort(ids.begin(), ids.end());
   return make_view(std::move(whole), std::move(ids));
@@ -239,7 +239,7 @@ Split split(const std::shared_ptr<const DataSet>& whole, const SplitOptions& opt
   const Choice chosen = options.list.empty() ? choose(*whole, options) : choose_listed(*whole, options.list);
   std::vector<std::int64_t> train, validation;
   for (std::int64_t id = 0; id < whole->size(); ++id) {
-    (chosen[static_cast<std::size_t>(id)] ? validation : train).push_back(id);
+    (chosen[id] ? validation : train).push_back(id);
   }
   if (train.empty() || validation.empty()) {
     throw Error(

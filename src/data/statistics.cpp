@@ -55,7 +55,7 @@ std::size_t channels_of(const DataSetInfo& info) {
     }
     channels = here;
   }
-  return static_cast<std::size_t>(channels);
+  return channels;
 }
 
 /// Samples first, first + stride, ... of the `count` that are used.
@@ -71,7 +71,7 @@ void sum_part(const DataSet& set, std::int64_t count, int first, int stride, Sum
 }
 
 Sums sum_all(const DataSet& set, const StatisticsOptions& options, std::size_t channels) {
-  const auto parts = static_cast<std::size_t>(std::max(1, options.threads));
+  const std::size_t parts = std::max(1, options.threads);
   const std::int64_t count = std::min(set.size(), options.max_samples);
   std::vector<Sums> sums(parts, Sums(channels));
   std::vector<std::exception_ptr> errors(parts);
@@ -79,7 +79,7 @@ Sums sum_all(const DataSet& set, const StatisticsOptions& options, std::size_t c
   for (std::size_t part = 0; part < parts; ++part) {
     threads.emplace_back([&, part] {
       try {
-        sum_part(set, count, static_cast<int>(part), static_cast<int>(parts), sums[part]);
+        sum_part(set, count, part, parts, sums[part]);
       } catch (...) {
         errors[part] = std::current_exception();
       }
@@ -97,15 +97,15 @@ Sums sum_all(const DataSet& set, const StatisticsOptions& options, std::size_t c
 double stddev_of(const Sums& sums, std::size_t channel) {
   __extension__ using Wide = unsigned __int128;
   const Wide n = sums.pixels, value = sums.values[channel], square = sums.squares[channel];
-  const double stddev = std::sqrt(static_cast<double>(n * square - value * value)) / static_cast<double>(sums.pixels);
+  const double stddev = std::sqrt(static_cast<double>(n * square - value * value)) / sums.pixels;
   return stddev > 0 ? stddev / 255 : 1;
 }
 
 ChannelStatistics finish(const Sums& sums) {
   ChannelStatistics result;
   for (std::size_t c = 0; c < sums.values.size(); ++c) {
-    const auto pixels = static_cast<double>(std::max<std::uint64_t>(1, sums.pixels));
-    result.mean.push_back(static_cast<double>(sums.values[c]) / pixels / 255);
+    const double pixels = std::max<std::uint64_t>(1, sums.pixels);
+    result.mean.push_back(sums.values[c] / pixels / 255);
     result.stddev.push_back(stddev_of(sums, c));
   }
   return result;
@@ -115,7 +115,7 @@ ChannelStatistics finish(const Sums& sums) {
 std::vector<bool> numbers_of(const std::vector<Column>& columns) {
   std::vector<bool> numbers;
   for (const Column& column : columns) {
-    numbers.resize(numbers.size() + static_cast<std::size_t>(column.elements()));
+    numbers.resize(numbers.size() + column.elements());
     if (column.categories.empty()) numbers[numbers.size() - (column.missing ? 2 : 1)] = true;
   }
   return numbers;
@@ -199,7 +199,7 @@ std::map<std::string, ChannelStatistics> target_statistics(const DataSet& set) {
   });
   for (std::size_t i = 0; i < features.size() && has_inputs; ++i) {
     if (features[i].kind != Feature::Kind::tensor || features[i].spec.dtype != DType::f32) continue;
-    const std::vector<bool> numbers(static_cast<std::size_t>(features[i].spec.elements()), true);
+    const std::vector<bool> numbers(features[i].spec.elements(), true);
     ChannelStatistics& of = statistics[features[i].name] = column_statistics(set, i, numbers);
     std::replace(of.stddev.begin(), of.stddev.end(), 0.0, 1.0);
     for (std::size_t n = 0; n < features[i].offsets.size(); ++n) of.mean[n] += features[i].offsets[n];

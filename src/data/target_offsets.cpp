@@ -11,8 +11,8 @@ namespace {
 
 struct Extremes {
   double lowest = 0, highest = 0;
-  [[nodiscard]] double size() const { return std::max(std::abs(lowest), std::abs(highest)); }
-  [[nodiscard]] double spread() const { return highest - lowest; }
+  double size() const { return std::max(std::abs(lowest), std::abs(highest)); }
+  double spread() const { return highest - lowest; }
 };
 
 Extremes extremes_of(std::span<const double> values, std::size_t width, std::size_t column) {
@@ -40,7 +40,7 @@ std::vector<float> less_offsets(std::span<const double> values, const std::vecto
   std::vector<float> rounded;
   rounded.reserve(values.size());
   for (std::size_t i = 0; i < values.size(); ++i) {
-    rounded.push_back(static_cast<float>(values[i] - offsets[i % offsets.size()]));
+    rounded.push_back(values[i] - offsets[i % offsets.size()]);
   }
   return rounded;
 }
@@ -50,7 +50,7 @@ std::vector<double> offsets_of(const std::vector<Feature>& features, std::size_t
   for (const Feature& feature : features) {
     if (feature.kind != Feature::Kind::tensor) continue;
     auto of_feature = feature.offsets;
-    of_feature.resize(static_cast<std::size_t>(feature.spec.elements()));
+    of_feature.resize(feature.spec.elements());
     offsets.insert(offsets.end(), of_feature.begin(), of_feature.end());
   }
   offsets.resize(numbers);

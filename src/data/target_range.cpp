@@ -34,7 +34,7 @@ std::vector<TargetRange> target_ranges(const std::vector<Feature>& features, con
   std::size_t first = 0;
   for (const Feature& feature : features) {
     if (feature.kind != Feature::Kind::tensor) continue;
-    const auto count = static_cast<std::size_t>(feature.spec.elements());
+    const std::size_t count = feature.spec.elements();
     for (std::size_t i = first; i < first + count; ++i) {
       measure_range(ranges.emplace_back(TargetRange{feature.name, columns.at(i)}), numbers, columns.size(), i, 1, name);
     }

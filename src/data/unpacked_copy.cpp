@@ -18,8 +18,8 @@
 #include "core/files.hpp"
 #include "data/archive_input.hpp"
 #include "data/path.hpp"
+#include "data/store/checksums.hpp"
 #include "lockstep/error.hpp"
-#include "store/checksums.hpp"
 
 namespace lockstep::data {
 namespace {
@@ -60,7 +60,7 @@ class CheckedCopy final : public ByteSource {
     expected.bytes = size_;
     return footer == expected && size_ <= file_.size() && file_.size() == copy_size(size_);
   }
-  [[nodiscard]] std::uint64_t size() const override { return size_; }
+  std::uint64_t size() const override { return size_; }
 
   void read(std::uint64_t offset, std::span<std::byte> out) const override {
     if (offset > size_ || out.size() > size_ - offset) {
@@ -83,9 +83,9 @@ class CheckedCopy final : public ByteSource {
     const auto found = store::checksums_of(pieces, kCopyPiece);
     const auto differs = std::mismatch(found.begin(), found.end(), sums.begin()).first;
     if (!whole || differs != found.end()) {
-      refuse(whole ? begin + static_cast<std::uint64_t>(differs - found.begin()) * kCopyPiece : begin);
+      refuse(whole ? begin + (differs - found.begin()) * kCopyPiece : begin);
     }
-    std::copy_n(pieces.begin() + static_cast<std::ptrdiff_t>(offset - begin), out.size(), out.begin());
+    std::copy_n(pieces.begin() + (offset - begin), out.size(), out.begin());
     *counter_ += out.size();
   }
 
@@ -178,7 +178,7 @@ void unpack_into(const std::function<void(std::span<const std::byte>)>& write, c
       const auto got = archive_read_data(handle.get(), block.data() + filled, block.size() - filled);
       if (got < 0) damaged(handle.get(), path, input);
       if (got == 0) break;
-      filled += static_cast<std::size_t>(got);
+      filled += got;
       budget.check(total + filled);
     }
     total += filled;

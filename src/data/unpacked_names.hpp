@@ -64,8 +64,8 @@ class UnpackedNames {
   void put(const std::string& name, Node node);
   void add_file(const std::string& name, Content content);
   void add_hard_link(const std::string& name, const std::string& target, std::optional<Content> content);
-  [[nodiscard]] std::optional<std::string> real_name(const std::string& link) const;
-  [[nodiscard]] bool is_folder(const std::string& name) const;
+  std::optional<std::string> real_name(const std::string& link) const;
+  bool is_folder(const std::string& name) const;
   void emit(FileTree& tree, const std::string& as, const std::string& name, const Node& node,
             std::vector<Followed>& way);
   void follow(FileTree& tree, const std::string& as, const std::string& name, const Node& link,

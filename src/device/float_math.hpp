@@ -25,7 +25,7 @@ template <>
 struct Math<float> {
   using Integer = std::int32_t;
   using Unsigned = std::uint32_t;
-  static LOCKSTEP_HOST_DEVICE LOCKSTEP_INLINE float to_float(Integer i) { return static_cast<float>(i); }
+  static LOCKSTEP_HOST_DEVICE LOCKSTEP_INLINE float to_float(Integer i) { return i; }
 };
 
 template <class F>

@@ -12,7 +12,7 @@ struct LayerAlgorithms {
   std::string output, input_gradient, weight_gradient;
 
   /// "output: A; input's gradient: B; weight's gradient: C"; empty ones are skipped. Names must not contain semicolons.
-  [[nodiscard]] std::string text() const;
+  std::string text() const;
   /// Parses text(); what it does not mention is empty.
   [[nodiscard]] static LayerAlgorithms of(const std::string& text);
 };

@@ -29,13 +29,11 @@ constexpr int rows_ahead() {
 struct RowBlocks {
   std::int64_t rows = 0;
 
-  [[nodiscard]] LOCKSTEP_HOST_DEVICE constexpr std::int64_t count() const {
+  LOCKSTEP_HOST_DEVICE constexpr std::int64_t count() const {
     return rows > kBlockRows ? (rows + kBlockRows - 1) / kBlockRows : 1;
   }
-  [[nodiscard]] LOCKSTEP_HOST_DEVICE constexpr std::int64_t begin(std::int64_t block) const {
-    return block * kBlockRows;
-  }
-  [[nodiscard]] LOCKSTEP_HOST_DEVICE constexpr std::int64_t end(std::int64_t block) const {
+  LOCKSTEP_HOST_DEVICE constexpr std::int64_t begin(std::int64_t block) const { return block * kBlockRows; }
+  LOCKSTEP_HOST_DEVICE constexpr std::int64_t end(std::int64_t block) const {
     return begin(block) + kBlockRows < rows ? begin(block) + kBlockRows : rows;
   }
 };
@@ -50,7 +48,7 @@ constexpr std::int64_t scratch_rows(std::int64_t rows) {
 /// The bytes of that scratch memory, for sums in T.
 template <class T = float>
 constexpr std::size_t row_sums_bytes(std::int64_t rows, std::int64_t columns) {
-  return static_cast<std::size_t>(scratch_rows(rows) * columns) * sizeof(T);
+  return (scratch_rows(rows) * columns) * sizeof(T);
 }
 
 /// The levels of a sum over rows of `columns`, one after another: first(blocks, to), then next(from, blocks, to), each

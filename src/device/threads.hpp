@@ -17,7 +17,7 @@ struct CoreLimits {
   std::array<std::uint64_t, kCores / 64> mask{};
   double quota = 0;  ///< of the cgroup, in cores; 0: none
 
-  [[nodiscard]] bool may_use(std::size_t core) const { return (mask[core / 64] >> core % 64 & 1U) != 0; }
+  bool may_use(std::size_t core) const { return (mask[core / 64] >> core % 64 & 1U) != 0; }
   void allow(std::size_t core) { mask[core / 64] |= std::uint64_t{1} << core % 64; }
 };
 [[nodiscard]] CoreLimits core_limits();

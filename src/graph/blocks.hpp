@@ -18,11 +18,11 @@ class Blocks {
   Blocks() = default;
   /// `sent`: values that other parts read, too.
   explicit Blocks(const Graph& graph, const std::vector<ValueId>& sent = {});
-  [[nodiscard]] const std::vector<Block>& all() const { return blocks_; }
+  const std::vector<Block>& all() const { return blocks_; }
   /// The block of a node; null: none.
-  [[nodiscard]] const Block* of(std::int32_t node) const;
+  const Block* of(std::int32_t node) const;
   /// Whether a node outside the value's block reads it, or it is the graph's output.
-  [[nodiscard]] bool is_read_outside(ValueId id) const { return read_outside_[static_cast<std::size_t>(id)]; }
+  bool is_read_outside(ValueId id) const { return read_outside_[id]; }
 
  private:
   std::vector<Block> blocks_;

@@ -29,14 +29,14 @@ struct Region {
   std::vector<Branch> branches;     ///< everything in between, the costliest first
 
   /// What is saved if all branches are computed concurrently.
-  [[nodiscard]] double saved() const {
+  double saved() const {
     double sum = 0;
     for (std::size_t i = 1; i < branches.size(); ++i) sum += branches[i].cost;
     return sum;
   }
-  [[nodiscard]] std::size_t worth(double total) const {
+  std::size_t worth(double total) const {
     const auto is_worth = [&](const Branch& branch) { return branch.cost >= kWorth * total; };
-    return static_cast<std::size_t>(std::count_if(branches.begin(), branches.end(), is_worth));
+    return std::count_if(branches.begin(), branches.end(), is_worth);
   }
 };
 
@@ -48,7 +48,7 @@ class BranchFinder {
       for (const ValueId id : graph.nodes[n].inputs) {
         const std::int32_t producer = graph.at(id).producer;
         if (producer < 0) continue;
-        const auto from = static_cast<std::size_t>(producer);
+        const std::size_t from = producer;
         if (std::find(reads_[n].begin(), reads_[n].end(), from) != reads_[n].end()) continue;
         reads_[n].push_back(from);
         readers_[from].push_back(n);
@@ -57,7 +57,7 @@ class BranchFinder {
   }
 
   /// The region that saves most; without branches if none has at least two.
-  [[nodiscard]] Region best() const {
+  Region best() const {
     Region best;
     double saved = 0;
     for (std::size_t join = 0; join < reads_.size(); ++join) {
@@ -73,13 +73,13 @@ class BranchFinder {
   }
 
  private:
-  [[nodiscard]] bool is_layer(std::size_t node) const {
+  bool is_layer(std::size_t node) const {
     const OpKind kind = graph_.nodes[node].op->kind;
     return kind == OpKind::layer || kind == OpKind::fused;
   }
 
   // Including the node itself.
-  [[nodiscard]] std::vector<bool> all_before(std::size_t node) const {
+  std::vector<bool> all_before(std::size_t node) const {
     std::vector<bool> in(reads_.size());
     in[node] = true;
     for (std::size_t n = node + 1; n-- > 0;) {
@@ -89,7 +89,7 @@ class BranchFinder {
     return in;
   }
   // Including the node itself, and loss and metrics, whatever they read.
-  [[nodiscard]] std::vector<bool> all_after(std::size_t node) const {
+  std::vector<bool> all_after(std::size_t node) const {
     std::vector<bool> in(reads_.size());
     in[node] = true;
     for (std::size_t n = 0; n < reads_.size(); ++n) {
@@ -158,7 +158,7 @@ class BranchFinder {
 /// Distributes branches over parts, so that each part has at least one branch and all have about the same cost.
 std::vector<int> distribute(const Region& region, const std::vector<double>& costs, std::size_t worth, int parts) {
   std::vector<int> part_of_node(costs.size(), parts - 1);
-  std::vector<double> load(static_cast<std::size_t>(parts));
+  std::vector<double> load(parts);
   for (std::size_t n = 0; n < costs.size(); ++n) {
     if (region.before[n]) part_of_node[n] = 0;
     if (region.before[n]) load.front() += costs[n];
@@ -166,14 +166,14 @@ std::vector<int> distribute(const Region& region, const std::vector<double>& cos
   }
   std::vector<std::size_t> branches(load.size());  // by part: its number of branches
   for (std::size_t i = 0; i < worth; ++i) {
-    const auto empty = static_cast<std::size_t>(std::count(branches.begin(), branches.end(), std::size_t{0}));
+    const std::size_t empty = std::count(branches.begin(), branches.end(), std::size_t{0});
     const bool to_empty = worth - i == empty;
     std::size_t least = load.size();
     for (std::size_t p = 0; p < load.size(); ++p) {
       if (to_empty && branches[p] > 0) continue;
       if (least == load.size() || load[p] < load[least]) least = p;
     }
-    for (const std::size_t n : region.branches[i].nodes) part_of_node[n] = static_cast<int>(least);
+    for (const std::size_t n : region.branches[i].nodes) part_of_node[n] = least;
     load[least] += region.branches[i].cost;
     ++branches[least];
   }

@@ -9,7 +9,7 @@ namespace lockstep {
 
 ValueId GraphBuilder::add_value(Value value) {
   graph_.values.push_back(std::move(value));
-  return static_cast<ValueId>(graph_.values.size() - 1);
+  return graph_.values.size() - 1;
 }
 
 ValueId GraphBuilder::input(const std::string& name, const TensorSpec& sample) {
@@ -88,7 +88,7 @@ std::int32_t GraphBuilder::add_node(const std::string& op, const std::vector<Val
   node.inputs = inputs;
   try {
     node.attributes = complete(definition.attributes, std::move(attributes), op);
-    const auto count = static_cast<int>(inputs.size());
+    const int count = inputs.size();
     if (count < definition.min_inputs || (definition.max_inputs >= 0 && count > definition.max_inputs)) {
       throw Error(ExitCode::configuration,
                   definition.min_inputs == definition.max_inputs
@@ -107,16 +107,16 @@ std::int32_t GraphBuilder::add_node(const std::string& op, const std::vector<Val
       Value value;
       value.name = i == 0 ? node.name : fmt::format("{}:{}", node.name, i);
       value.spec = signature.outputs[i];
-      value.producer = static_cast<std::int32_t>(graph_.nodes.size());
+      value.producer = graph_.nodes.size();
       node.outputs.push_back(add_value(std::move(value)));
     }
   } catch (const Error& error) {
     if (error.code() != ExitCode::configuration) throw;
     throw Error(error.code(), fmt::format("layer '{}': {}", node.name, error.what()));
   }
-  nodes_[node.name] = static_cast<std::int32_t>(graph_.nodes.size());
+  nodes_[node.name] = graph_.nodes.size();
   graph_.nodes.push_back(std::move(node));
-  return static_cast<std::int32_t>(graph_.nodes.size() - 1);
+  return graph_.nodes.size() - 1;
 }
 
 ValueId GraphBuilder::apply(const std::string& op, const std::vector<ValueId>& inputs, Attributes attributes,
@@ -138,7 +138,7 @@ ValueId GraphBuilder::apply(const std::string& op, const std::vector<ValueId>& i
     counts_ = counts;
     return output;
   }
-  return graph_.nodes[static_cast<std::size_t>(node)].outputs.at(0);
+  return graph_.nodes[node].outputs.at(0);
 }
 
 void ModelRegistry::add(ModelDef model) {

@@ -44,8 +44,8 @@ class Compiler {
   }
 
   Program run() {
-    for (std::size_t n = 0; n < graph_.nodes.size(); ++n) forward(static_cast<std::int32_t>(n));
-    program_.forward_end = static_cast<std::int32_t>(program_.instructions.size());
+    for (std::size_t n = 0; n < graph_.nodes.size(); ++n) forward(n);
+    program_.forward_end = program_.instructions.size();
     if (options_.boundary != nullptr) program_.sent = places(options_.boundary->sent);
     if (program_.mode == Mode::training) {
       for (auto n = static_cast<std::int32_t>(graph_.nodes.size()) - 1; n >= 0; --n) {
@@ -79,14 +79,14 @@ class Compiler {
     program_.received_gradients.resize(received.size());
     received_.assign(graph_.values.size(), -1);
     for (std::size_t i = 0; i < received.size(); ++i) {
-      const auto entry = static_cast<std::int64_t>(i);
+      const std::int64_t entry = i;
       place_at(received[i].value) = {Space::received, entry};
-      received_[static_cast<std::size_t>(received[i].value)] = static_cast<std::int32_t>(entry);
+      received_[received[i].value] = entry;
     }
   }
 
-  Location& place_at(ValueId id) { return place_[static_cast<std::size_t>(id)]; }
-  Location& gradient_at(ValueId id) { return gradient_[static_cast<std::size_t>(id)]; }
+  Location& place_at(ValueId id) { return place_[id]; }
+  Location& gradient_at(ValueId id) { return gradient_[id]; }
   std::vector<Location> places(const std::vector<ValueId>& ids) {
     std::vector<Location> list;
     for (const ValueId id : ids) list.push_back(place_at(id));
@@ -107,7 +107,7 @@ class Compiler {
         instruction.workspace = new_tensor(bytes);
       }
     }
-    instruction.slots_done = static_cast<std::int32_t>(program_.slots.size());
+    instruction.slots_done = program_.slots.size();
     program_.instructions.push_back(std::move(instruction));
   }
 
@@ -117,7 +117,7 @@ class Compiler {
   }
 
   void forward(std::int32_t index) {
-    const Node& node = graph_.nodes[static_cast<std::size_t>(index)];
+    const Node& node = graph_.nodes[index];
     if (node.op->view) {
       place_at(node.outputs[0]) = place_at(node.inputs[0]);
       return;
@@ -130,11 +130,10 @@ class Compiler {
     instruction.states = places(node.states);
     for (const ValueId id : node.outputs) place_at(id) = new_tensor(graph_.at(id).spec.bytes());
     instruction.outputs = places(node.outputs);
-    for (const auto& spec : node.saved) saved_[static_cast<std::size_t>(index)].push_back(new_tensor(spec.bytes()));
-    instruction.saved = saved_[static_cast<std::size_t>(index)];
+    for (const auto& spec : node.saved) saved_[index].push_back(new_tensor(spec.bytes()));
+    instruction.saved = saved_[index];
     if (program_.mode == Mode::training) {
-      if (can_be_recomputed(node, index) && blocks_.of(index) == nullptr)
-        producer_[static_cast<std::size_t>(node.outputs[0])] = index;
+      if (can_be_recomputed(node, index) && blocks_.of(index) == nullptr) producer_[node.outputs[0]] = index;
       for (const ValueId id : node.states) {
         instruction.statistics.push_back(
             new_slot(Slot::Kind::statistic, place_at(id).index, graph_.at(id).spec.elements()));
@@ -148,12 +147,12 @@ class Compiler {
   void recompute_block(const Block& block) {
     const std::vector<bool> again = nodes_to_recompute(block);
     for (std::int32_t n = block.first; n < block.end; ++n) {
-      const Node& node = graph_.nodes[static_cast<std::size_t>(n)];
+      const Node& node = graph_.nodes[n];
       if (node.op->view) {
         if (!blocks_.is_read_outside(node.outputs[0])) place_at(node.outputs[0]) = place_at(node.inputs[0]);
         continue;
       }
-      if (!again[static_cast<std::size_t>(n - block.first)]) continue;
+      if (!again[n - block.first]) continue;
       Instruction instruction;
       instruction.kind = Instruction::Kind::forward;
       instruction.node = n;
@@ -165,7 +164,7 @@ class Compiler {
         instruction.outputs.push_back(made);
         if (!blocks_.is_read_outside(id)) place_at(id) = made;
       }
-      auto& saved = saved_[static_cast<std::size_t>(n)];
+      auto& saved = saved_[n];
       saved.clear();
       for (const auto& spec : node.saved) saved.push_back(new_tensor(spec.bytes()));
       instruction.saved = saved;
@@ -175,23 +174,22 @@ class Compiler {
   }
 
   // The nodes of a block that make what the block's backward reads, or what such a node reads.
-  [[nodiscard]] std::vector<bool> nodes_to_recompute(const Block& block) const {
-    std::vector<bool> read(graph_.values.size()), again(static_cast<std::size_t>(block.end - block.first));
+  std::vector<bool> nodes_to_recompute(const Block& block) const {
+    std::vector<bool> read(graph_.values.size()), again(block.end - block.first);
     const auto reads = [&](const std::vector<ValueId>& ids) {
-      for (const ValueId id : ids) read[static_cast<std::size_t>(id)] = true;
+      for (const ValueId id : ids) read[id] = true;
     };
     for (std::int32_t n = block.end - 1; n >= block.first; --n) {
-      const Node& node = graph_.nodes[static_cast<std::size_t>(n)];
+      const Node& node = graph_.nodes[n];
       if (node.op->backward_reads.inputs) reads(node.inputs);
       if (node.op->backward_reads.outputs || node.epilogue != nullptr) reads(node.outputs);
     }
     for (std::int32_t n = block.end - 1; n >= block.first; --n) {
-      const Node& node = graph_.nodes[static_cast<std::size_t>(n)];
-      const bool makes = std::any_of(node.outputs.begin(), node.outputs.end(), [&](ValueId id) {
-        return read[static_cast<std::size_t>(id)] && !blocks_.is_read_outside(id);
-      });
+      const Node& node = graph_.nodes[n];
+      const bool makes = std::any_of(node.outputs.begin(), node.outputs.end(),
+                                     [&](ValueId id) { return read[id] && !blocks_.is_read_outside(id); });
       if (!makes && node.saved.empty()) continue;
-      again[static_cast<std::size_t>(n - block.first)] = true;
+      again[n - block.first] = true;
       reads(node.inputs);
     }
     return again;
@@ -204,16 +202,16 @@ class Compiler {
 
   // The location at which backward reads it.
   Location kept_or_recomputed(ValueId id) {
-    const std::int32_t index = std::exchange(producer_[static_cast<std::size_t>(id)], -1);
+    const std::int32_t index = std::exchange(producer_[id], -1);
     if (index < 0) return place_at(id);
-    const Node& node = graph_.nodes[static_cast<std::size_t>(index)];
+    const Node& node = graph_.nodes[index];
     Instruction instruction;
     instruction.kind = Instruction::Kind::recompute;
     instruction.node = index;
     for (const ValueId input : node.inputs) instruction.inputs.push_back(kept_or_recomputed(input));
     instruction.parameters = places(node.parameters);
     instruction.states = places(node.states);
-    instruction.saved = saved_[static_cast<std::size_t>(index)];
+    instruction.saved = saved_[index];
     place_at(id) = new_tensor(graph_.at(id).spec.bytes());
     instruction.outputs.assign(node.outputs.size(), {});
     instruction.outputs[0] = place_at(id);
@@ -226,7 +224,7 @@ class Compiler {
     return list;
   }
 
-  [[nodiscard]] bool needs(ValueId id) const { return flow_.wanted[static_cast<std::size_t>(id)]; }
+  bool needs(ValueId id) const { return flow_.wanted[id]; }
 
   // Adds gradients from other parts that come right before the contribution of `node`'s backward.
   void add_arrivals(std::int32_t node) {
@@ -240,9 +238,9 @@ class Compiler {
 
   // Adds the contribution of `node`'s backward, or leaves it as a separate term for the part that made the value.
   void contribute(std::int32_t node, ValueId id, Location contribution) {
-    const std::int32_t entry = received_.empty() ? -1 : received_[static_cast<std::size_t>(id)];
-    if (entry >= 0 && node < options_.boundary->received[static_cast<std::size_t>(entry)].sum_from) {
-      program_.received_gradients[static_cast<std::size_t>(entry)].push_back(contribution);
+    const std::int32_t entry = received_.empty() ? -1 : received_[id];
+    if (entry >= 0 && node < options_.boundary->received[entry].sum_from) {
+      program_.received_gradients[entry].push_back(contribution);
     } else {
       add_to_gradient(id, contribution);
     }
@@ -280,8 +278,8 @@ class Compiler {
   }
 
   void backward(std::int32_t index) {
-    const Node& node = graph_.nodes[static_cast<std::size_t>(index)];
-    if (!flow_.backward[static_cast<std::size_t>(index)]) return;
+    const Node& node = graph_.nodes[index];
+    if (!flow_.backward[index]) return;
     const bool is_loss = index == graph_.loss;
     const Location gradient = is_loss ? Location{} : gradient_at(node.outputs[0]);
     if (node.op->view || (node.op->passes_gradient && node.epilogue == nullptr)) {
@@ -326,7 +324,7 @@ class Compiler {
     if (found == before.end() || std::count(gradient_.begin(), gradient_.end(), sum) != 1) return;
     instruction.output_gradients = {found->inputs[0]};
     instruction.output_gradient_term = found->inputs[1];
-    tensors_[static_cast<std::size_t>(sum.index)].bytes = 0;
+    tensors_[sum.index].bytes = 0;
     before.erase(found);
   }
 
@@ -357,7 +355,7 @@ class Compiler {
   void bind_forward_tensors(const Node& node, std::int32_t index, Instruction& instruction) {
     instruction.parameters = parameter_places(node);
     instruction.states = places(node.states);
-    instruction.saved = saved_[static_cast<std::size_t>(index)];
+    instruction.saved = saved_[index];
     instruction.inputs =
         node.op->backward_reads.inputs ? kept_or_recomputed(node.inputs) : std::vector<Location>(node.inputs.size());
     if (is_weighted(node)) instruction.inputs.back() = place_at(node.inputs.back());
@@ -368,7 +366,7 @@ class Compiler {
   void find_results() {
     Results& results = program_.results;
     const auto pair_of = [&](std::int32_t index) {
-      const Node& node = graph_.nodes[static_cast<std::size_t>(index)];
+      const Node& node = graph_.nodes[index];
       return std::pair{place_at(node.outputs.at(0)), place_at(node.outputs.at(1))};
     };
     if (graph_.loss >= 0) std::tie(results.loss, results.count) = pair_of(graph_.loss);

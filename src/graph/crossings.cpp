@@ -13,11 +13,11 @@ class Work {
   Work(const WorkOfNode& of_node, int part, const GraphPart& graph)
       : of_node_(of_node), part_(part), count_(graph.graph.nodes.size()) {}
 
-  [[nodiscard]] double before(std::size_t node, bool forward) const { return sum(0, node, forward); }
-  [[nodiscard]] double from(std::size_t node, bool forward) const { return sum(node, count_, forward); }
+  double before(std::size_t node, bool forward) const { return sum(0, node, forward); }
+  double from(std::size_t node, bool forward) const { return sum(node, count_, forward); }
 
  private:
-  [[nodiscard]] double sum(std::size_t first, std::size_t end, bool forward) const {
+  double sum(std::size_t first, std::size_t end, bool forward) const {
     double sum = 0;
     for (std::size_t n = first; n < end; ++n) sum += of_node_(part_, n, forward);
     return sum;
@@ -32,7 +32,7 @@ std::size_t first_reader(const Graph& graph, ValueId value) {
   const auto reads = [&](const Node& node) {
     return std::find(node.inputs.begin(), node.inputs.end(), value) != node.inputs.end();
   };
-  return static_cast<std::size_t>(std::find_if(graph.nodes.begin(), graph.nodes.end(), reads) - graph.nodes.begin());
+  return std::find_if(graph.nodes.begin(), graph.nodes.end(), reads) - graph.nodes.begin();
 }
 
 /// The node of the part that made a received value whose gradients, and those of later nodes, are added before the
@@ -50,16 +50,16 @@ std::int32_t first_arrival(const GraphPart& maker, int reader, std::size_t entry
 }  // namespace
 
 std::vector<Crossing> crossings_of(const std::vector<const GraphPart*>& parts, int reader, const WorkOfNode& work) {
-  const GraphPart& mine = *parts[static_cast<std::size_t>(reader)];
+  const GraphPart& mine = *parts[reader];
   const Work own(work, reader, mine);
   std::vector<Crossing> crossings;
   for (std::size_t i = 0; i < mine.received_from.size(); ++i) {
     const GraphPart::Source& source = mine.received_from[i];
-    const GraphPart& maker = *parts[static_cast<std::size_t>(source.part)];
+    const GraphPart& maker = *parts[source.part];
     const Work others(work, source.part, maker);
-    const auto made = static_cast<std::size_t>(maker.graph.at(maker.boundary.sent[source.index]).producer);
+    const std::size_t made = maker.graph.at(maker.boundary.sent[source.index]).producer;
     const std::size_t reads = first_reader(mine.graph, mine.boundary.received[i].value);
-    const auto arrives = static_cast<std::size_t>(first_arrival(maker, reader, i));
+    const std::size_t arrives = first_arrival(maker, reader, i);
     crossings.push_back({.part = source.part,
                          .left = others.from(made + 1, true),
                          .before = own.before(reads, true),

@@ -35,7 +35,7 @@ std::vector<double> costs_of_nodes(const Graph& graph) {
     const Cost cost = cost_of(graph, node);
     double sum = cost.forward_flops + (flow.backward[n] ? cost.backward_flops : 0);
     for (const ValueId id : node.outputs) {
-      if (!node.op->cost && !node.op->view) sum += static_cast<double>(graph.at(id).spec.elements());
+      if (!node.op->cost && !node.op->view) sum += graph.at(id).spec.elements();
     }
     costs.push_back(sum);
   }
@@ -45,7 +45,7 @@ std::vector<double> costs_of_nodes(const Graph& graph) {
 std::vector<double> costs_of_parts(const std::vector<double>& costs, const std::vector<int>& part_of_node) {
   std::vector<double> sums;
   for (std::size_t n = 0; n < costs.size(); ++n) {
-    const auto part = static_cast<std::size_t>(part_of_node[n]);
+    const std::size_t part = part_of_node[n];
     if (part >= sums.size()) sums.resize(part + 1);
     sums[part] += costs[n];
   }
@@ -56,13 +56,13 @@ std::vector<double> costs_of_parts(const std::vector<double>& costs, const std::
 std::vector<double> bytes_across(const Graph& graph) {
   std::vector<std::int32_t> last(graph.values.size(), -1);
   for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
-    for (const ValueId id : graph.nodes[n].inputs) last[static_cast<std::size_t>(id)] = static_cast<std::int32_t>(n);
+    for (const ValueId id : graph.nodes[n].inputs) last[id] = n;
   }
   std::vector<double> bytes(graph.nodes.size() + 1);  // by node: first the difference from the previous node
   for (std::size_t id = 0; id < last.size(); ++id) {
     const Value& value = graph.values[id];
     if (value.producer < 0 || last[id] <= value.producer) continue;
-    const auto size = static_cast<double>(value.spec.bytes());
+    const double size = value.spec.bytes();
     bytes[static_cast<std::size_t>(value.producer) + 1] += size;
     bytes[static_cast<std::size_t>(last[id]) + 1] -= size;
   }
@@ -76,7 +76,7 @@ std::size_t end_of_model(const Graph& graph) {
   const auto end = std::find_if(graph.nodes.begin(), graph.nodes.end(), [](const Node& node) {
     return node.op->kind == OpKind::loss || node.op->kind == OpKind::metric;
   });
-  return static_cast<std::size_t>(end - graph.nodes.begin());
+  return end - graph.nodes.begin();
 }
 
 Row row_to_cut(const Graph& graph, const std::vector<double>& costs) {
@@ -92,7 +92,7 @@ std::vector<int> cut_by_cost(const Graph& graph, const std::vector<double>& cost
   const Row row = row_to_cut(graph, costs);
   const auto most =
       std::count_if(row.seams.begin() + 1, row.seams.end(), [](double seam) { return std::isfinite(seam); });
-  return even_runs(row, static_cast<int>(std::min<std::int64_t>({parts, ranks, most + 1})), ranks, kSlack);
+  return even_runs(row, std::min<std::int64_t>({parts, ranks, most + 1}), ranks, kSlack);
 }
 
 // The names by which `until` can refer to a node: its block, its own name, and the names of layers that lowering has
@@ -133,8 +133,7 @@ std::vector<int> cut_by_hand(const Graph& graph, const std::vector<PartOptions>&
                                          "one; leave out the last part",
                                          cuts[p].until));
     }
-    std::fill(part_of_node.begin() + static_cast<std::ptrdiff_t>(begin),
-              part_of_node.begin() + static_cast<std::ptrdiff_t>(end), static_cast<int>(p));
+    std::fill(part_of_node.begin() + begin, part_of_node.begin() + end, static_cast<int>(p));
     begin = end;
   }
   return part_of_node;
@@ -144,11 +143,11 @@ std::vector<int> cut_by_hand(const Graph& graph, const std::vector<PartOptions>&
 std::vector<int> in_order(const Graph& graph, std::vector<int> part_of_node, std::size_t count) {
   std::vector<std::vector<bool>> reads(count, std::vector<bool>(count));
   for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
-    const auto reader = static_cast<std::size_t>(part_of_node[n]);
+    const std::size_t reader = part_of_node[n];
     for (const ValueId id : graph.nodes[n].inputs) {
       const std::int32_t producer = graph.at(id).producer;
       if (producer < 0) continue;
-      const auto from = static_cast<std::size_t>(part_of_node[static_cast<std::size_t>(producer)]);
+      const std::size_t from = part_of_node[producer];
       if (from != reader) reads[reader][from] = true;
     }
   }
@@ -158,11 +157,11 @@ std::vector<int> in_order(const Graph& graph, std::vector<int> part_of_node, std
       bool ready = number[p] < 0;
       for (std::size_t from = 0; from < count; ++from) ready = ready && !(reads[p][from] && number[from] < 0);
       if (!ready) continue;
-      number[p] = static_cast<int>(next);
+      number[p] = next;
       break;
     }
   }
-  for (int& part : part_of_node) part = number[static_cast<std::size_t>(part)];
+  for (int& part : part_of_node) part = number[part];
   return part_of_node;
 }
 
@@ -173,7 +172,7 @@ std::vector<int> cut_by_name(const Graph& graph) {
   for (const Node& node : graph.nodes) {
     if (!node.part.empty()) {
       const auto known = std::find(names.begin(), names.end(), node.part);
-      part = static_cast<int>(known - names.begin());
+      part = known - names.begin();
       if (known == names.end()) names.push_back(node.part);
     }
     part_of_node.push_back(part);
@@ -192,7 +191,7 @@ std::vector<int> merged(std::vector<int> part_of_node, const std::vector<double>
   if (row.costs.size() <= static_cast<std::size_t>(ranks)) return part_of_node;
   row.seams.resize(row.costs.size());
   const std::vector<int> number = even_runs(row, ranks, ranks);
-  for (int& part : part_of_node) part = number[static_cast<std::size_t>(part)];
+  for (int& part : part_of_node) part = number[part];
   return part_of_node;
 }
 

@@ -2,8 +2,8 @@
 // takes (graph/parts.hpp). The cuts change no bit.
 //
 // Parts are numbered such that none reads a later one. Each rank computes one part; a part may have several ranks,
-// which share its micro-batches. All ranks are assumed to be equally fast; if they are not, plan/placement starts from
-// this.
+// which share its micro-batches. All ranks are assumed to be equally fast; if they are not, run/plan/placement starts
+// from this.
 #pragma once
 
 #include <cstdint>

@@ -17,8 +17,7 @@ constexpr double kNever = std::numeric_limits<double>::infinity();
 
 class Runs {
  public:
-  Runs(const Row& row, int runs, int ranks)
-      : row_(row), runs_(static_cast<std::size_t>(runs)), ranks_(ranks), sums_(row.costs.size() + 1) {
+  Runs(const Row& row, int runs, int ranks) : row_(row), runs_(runs), ranks_(ranks), sums_(row.costs.size() + 1) {
     for (std::size_t i = 0; i < row.costs.size(); ++i) sums_[i + 1] = sums_[i] + row.costs[i];
     for (std::size_t i = 0; i < sums_.size(); ++i) {
       if (i == 0 || i == row.costs.size() || row.seams[i] != kNever) places_.push_back(i);
@@ -43,9 +42,9 @@ class Runs {
  private:
   using Bounds = std::vector<std::size_t>;  // the beginning of each run, and the end of the last
 
-  [[nodiscard]] double cost(std::size_t first, std::size_t end) const { return sums_[end] - sums_[first]; }
+  double cost(std::size_t first, std::size_t end) const { return sums_[end] - sums_[first]; }
 
-  [[nodiscard]] std::vector<double> costs_of(const Bounds& bounds) const {
+  std::vector<double> costs_of(const Bounds& bounds) const {
     std::vector<double> costs;
     for (std::size_t k = 0; k + 1 < bounds.size(); ++k) costs.push_back(cost(bounds[k], bounds[k + 1]));
     return costs;
@@ -91,11 +90,11 @@ class Runs {
   [[nodiscard]] static double ranks_for(double cost, double limit) {
     if (cost <= limit) return 1;
     const double ranks = cost / limit;
-    const auto whole = static_cast<double>(static_cast<std::int64_t>(ranks));  // std::ceil is a call
+    const double whole = static_cast<std::int64_t>(ranks);  // std::ceil is a call
     return whole < ranks ? whole + 1 : whole;
   }
   // Those that may be used up to there: the items that are left need at least their cost divided by the limit.
-  [[nodiscard]] double most_ranks(double limit, std::size_t end) const {
+  double most_ranks(double limit, std::size_t end) const {
     return ranks_ + 1e-9 - (sums_.back() - sums_[end]) / limit * (1 - 1e-12);
   }
   // None if there are not enough ranks.
@@ -135,10 +134,10 @@ class Runs {
     return bounds;
   }
 
-  [[nodiscard]] std::vector<int> numbers(const Bounds& bounds) const {
+  std::vector<int> numbers(const Bounds& bounds) const {
     std::vector<int> numbers(row_.costs.size());
     for (std::size_t k = 0; k < runs_; ++k) {
-      for (std::size_t i = bounds[k]; i < bounds[k + 1]; ++i) numbers[i] = static_cast<int>(k);
+      for (std::size_t i = bounds[k]; i < bounds[k + 1]; ++i) numbers[i] = k;
     }
     return numbers;
   }

@@ -23,26 +23,26 @@ class FlattenedWalk {
   }
 
  private:
-  [[nodiscard]] const Shape& shape(ValueId id) const { return graph_.at(id).spec.shape; }
-  [[nodiscard]] FlattenedImage image_at(ValueId id) const { return {shape(id)[1], shape(id)[2], shape(id)[3]}; }
+  const Shape& shape(ValueId id) const { return graph_.at(id).spec.shape; }
+  FlattenedImage image_at(ValueId id) const { return {shape(id)[1], shape(id)[2], shape(id)[3]}; }
   static bool orders_differ(const FlattenedImage& image) {
     return image.channels > 1 && image.height * image.width > 1;
   }
 
   /// Whether the node only arranges a value of `from` dimensions as one of `to`.
-  [[nodiscard]] bool arranges(const Node& node, std::size_t from, std::size_t to) const {
+  bool arranges(const Node& node, std::size_t from, std::size_t to) const {
     if (node.inputs.empty() || node.outputs.empty() || !node.parameters.empty()) return false;
     const Shape &in = shape(node.inputs.front()), &out = shape(node.outputs.front());
     return in.size() == from && out.size() == to && elements(in) == elements(out);
   }
-  [[nodiscard]] bool makes_image(const Node& node) const {
+  bool makes_image(const Node& node) const {
     return arranges(node, 2, 4) && orders_differ(image_at(node.outputs.front()));
   }
 
   /// From an image that is made of a row to the linear layers that make the row, whose rows have the image's order.
   void trace_back(const Node& maker, ValueId id) {
     const std::int32_t number = graph_.at(id).producer;
-    const Node* const node = number < 0 ? nullptr : &graph_.nodes[static_cast<std::size_t>(number)];
+    const Node* const node = number < 0 ? nullptr : &graph_.nodes[number];
     if (node != nullptr && arranges(*node, 4, 2)) return;  // back to an image
     const FlattenedImage image = image_at(maker.outputs.front());
     if (node != nullptr && node->op->name == "linear") {
@@ -100,7 +100,7 @@ class FlattenedWalk {
 
   /// A loss or a metric.
   bool judges(const Node& node) const {
-    const auto number = static_cast<std::int32_t>(&node - graph_.nodes.data());
+    const std::int32_t number = &node - graph_.nodes.data();
     return number == graph_.loss ||
            std::find(graph_.metrics.begin(), graph_.metrics.end(), number) != graph_.metrics.end();
   }

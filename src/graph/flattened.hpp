@@ -16,11 +16,9 @@ namespace lockstep {
 /// same.
 struct FlattenedImage {
   std::int64_t height = 1, width = 1, channels = 1;
-  [[nodiscard]] std::int64_t elements() const { return height * width * channels; }
+  std::int64_t elements() const { return height * width * channels; }
   /// The position of element `i` if channels come first.
-  [[nodiscard]] std::int64_t place_channels_first(std::int64_t i) const {
-    return (i % channels) * height * width + i / channels;
-  }
+  std::int64_t place_channels_first(std::int64_t i) const { return (i % channels) * height * width + i / channels; }
   bool operator==(const FlattenedImage&) const = default;
 };
 
@@ -29,7 +27,7 @@ struct FlattenedTensor {
   FlattenedImage columns;  ///< the last one; of one element: none
   FlattenedImage rows;     ///< of a linear layer's weight that makes an image, the first one
   /// The position in PyTorch's order of element `i` of a tensor whose last dimension is `size`.
-  [[nodiscard]] std::int64_t place_in_torch(std::int64_t i, std::int64_t size) const {
+  std::int64_t place_in_torch(std::int64_t i, std::int64_t size) const {
     return rows.place_channels_first(i / size) * size + columns.place_channels_first(i % size);
   }
   bool operator==(const FlattenedTensor&) const = default;

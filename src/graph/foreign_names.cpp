@@ -34,7 +34,7 @@ std::optional<Match> match(std::string_view pattern, std::string_view name) {
       const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), number);
       if (error != std::errc()) return std::nullopt;
       found.numbers.push_back(number);
-      name.remove_prefix(static_cast<std::size_t>(end - name.data()));
+      name.remove_prefix(end - name.data());
       continue;
     }
     if (name.empty() || name.front() != mark) return std::nullopt;
@@ -201,7 +201,7 @@ Rules vit_rules() {
 Shape ForeignTensor::shape_there(Shape ours) const {
   if (transposed) std::swap(ours.at(0), ours.at(1));
   if (names.size() > 1 && !alike) ours.at(0) /= std::ssize(names);
-  ours.insert(ours.begin(), static_cast<std::size_t>(leading), 1);
+  ours.insert(ours.begin(), leading, 1);
   return ours;
 }
 

@@ -22,7 +22,7 @@ struct ForeignTensor {
   bool alike = false;              ///< several names: all have the same values, the whole of ours
 
   /// Of each of theirs, where ours has this shape.
-  [[nodiscard]] Shape shape_there(Shape ours) const;
+  Shape shape_there(Shape ours) const;
 };
 
 /// The names of one model in one library. A graph is that model if there is a rule for each of its tensors.
@@ -39,16 +39,14 @@ class ForeignModel {
   /// `needed`: a tensor of ours without which a model is another one; empty: none.
   ForeignModel(WeightNames library, std::string name, std::vector<Rule> rules, std::string needed = {});
 
-  [[nodiscard]] WeightNames library() const { return library_; }
-  [[nodiscard]] const std::string& name() const {
-    return name_;
-  }  ///< "resnet", "mobilenet", "gpt2", "llama", "bert", "vit"
+  WeightNames library() const { return library_; }
+  const std::string& name() const { return name_; }  ///< "resnet", "mobilenet", "gpt2", "llama", "bert", "vit"
   /// Of one of the model's tensors; nothing if no rule has it. A matrix of an adapter (graph/lora.hpp) has PEFT's name.
-  [[nodiscard]] std::optional<ForeignTensor> find(std::string_view ours) const;
-  [[nodiscard]] bool covers(const Graph& graph) const;
+  std::optional<ForeignTensor> find(std::string_view ours) const;
+  bool covers(const Graph& graph) const;
 
  private:
-  [[nodiscard]] std::optional<ForeignTensor> find_adapter(std::string_view ours) const;
+  std::optional<ForeignTensor> find_adapter(std::string_view ours) const;
 
   WeightNames library_;
   std::string name_;

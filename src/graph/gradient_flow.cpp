@@ -10,13 +10,13 @@ namespace {
 
 std::vector<bool> wanted_values(const Graph& graph) {
   std::vector<bool> wanted(graph.values.size());
-  const auto is_wanted = [&](ValueId id) { return wanted[static_cast<std::size_t>(id)]; };
-  for (const ValueId id : graph.parameters) wanted[static_cast<std::size_t>(id)] = !graph.at(id).frozen;
+  const auto is_wanted = [&](ValueId id) { return wanted[id]; };
+  for (const ValueId id : graph.parameters) wanted[id] = !graph.at(id).frozen;
   for (const Node& node : graph.nodes) {
     if (!node.op->differentiable || node.op->kind == OpKind::metric) continue;
     const bool any = std::any_of(node.inputs.begin(), node.inputs.end(), is_wanted) ||
                      std::any_of(node.parameters.begin(), node.parameters.end(), is_wanted);
-    for (const ValueId id : node.outputs) wanted[static_cast<std::size_t>(id)] = any;
+    for (const ValueId id : node.outputs) wanted[id] = any;
   }
   return wanted;
 }
@@ -29,8 +29,8 @@ bool passes_gradient(const Node& node) {
 }  // namespace
 
 bool adds_gradient(const Graph& graph, const GradientFlow& flow, std::int32_t node, std::size_t i) {
-  const Node& at = graph.nodes[static_cast<std::size_t>(node)];
-  if (!flow.backward[static_cast<std::size_t>(node)] || !flow.wanted[static_cast<std::size_t>(at.inputs[i])]) {
+  const Node& at = graph.nodes[node];
+  if (!flow.backward[node] || !flow.wanted[at.inputs[i]]) {
     return false;
   }
   const auto& constant = at.op->constant_inputs;
@@ -41,13 +41,13 @@ GradientFlow gradient_flow(const Graph& graph) {
   GradientFlow flow{wanted_values(graph), std::vector<bool>(graph.nodes.size())};
   std::vector<bool> reaches_loss(graph.values.size());
   for (auto n = static_cast<std::int32_t>(graph.nodes.size()) - 1; n >= 0; --n) {
-    const Node& node = graph.nodes[static_cast<std::size_t>(n)];
+    const Node& node = graph.nodes[n];
     const bool is_loss = n == graph.loss;
     if (node.op->kind == OpKind::metric) continue;
-    const auto output = static_cast<std::size_t>(node.outputs[0]);
-    flow.backward[static_cast<std::size_t>(n)] = flow.wanted[output] && (is_loss || reaches_loss[output]);
+    const std::size_t output = node.outputs[0];
+    flow.backward[n] = flow.wanted[output] && (is_loss || reaches_loss[output]);
     for (std::size_t i = 0; i < node.inputs.size(); ++i) {
-      if (adds_gradient(graph, flow, n, i)) reaches_loss[static_cast<std::size_t>(node.inputs[i])] = true;
+      if (adds_gradient(graph, flow, n, i)) reaches_loss[node.inputs[i]] = true;
     }
   }
   return flow;

@@ -36,7 +36,7 @@ void Lora::refuse(const std::string& message) const {
 }
 
 ValueId Lora::adapt(std::int32_t index) {
-  const Node& node = builder_.graph().nodes[static_cast<std::size_t>(index)];
+  const Node& node = builder_.graph().nodes[index];
   const ValueId output = node.outputs.front(), input = node.inputs.front();
   if (node.op->name != "linear") return output;
   const std::string name = node.name;
@@ -61,13 +61,13 @@ ValueId Lora::adapt(std::int32_t index) {
   const auto add = [&](const std::string& op, const std::vector<ValueId>& inputs, Attributes attributes,
                        std::string_view suffix) {
     const std::int32_t added = builder_.add_node(op, inputs, std::move(attributes), with(name, suffix));
-    return builder_.graph().nodes[static_cast<std::size_t>(added)].outputs.front();
+    return builder_.graph().nodes[added].outputs.front();
   };
   ValueId x = input;
   if (options_.dropout > 0) x = add("dropout", {x}, Attributes({{"rate", options_.dropout}}), ".lora_dropout");
   x = add("linear", {x}, Attributes({{"features", options_.rank}, {"bias", false}}), kA);
   x = add("linear", {x}, Attributes({{"features", features}, {"bias", false}, {"init", std::string("zeros")}}), kB);
-  const double scale = options_.alpha / static_cast<double>(options_.rank);
+  const double scale = options_.alpha / options_.rank;
   x = add("scale", {x}, Attributes({{"factor", scale}}), kScale);
   return add("add", {output, x}, {}, ".lora");
 }
@@ -95,7 +95,7 @@ void Lora::finish() {
     refuse(fmt::format("train: no parameter matches '{}'{}", pattern, did_you_mean(pattern, names)));
   }
   for (const ValueId id : graph.parameters) {
-    Value& value = graph.values[static_cast<std::size_t>(id)];
+    Value& value = graph.values[id];
     value.frozen = !is_adapter(value.name) && !matches_any(options_.train, value.name);
   }
 }
@@ -128,7 +128,7 @@ std::vector<Adapter> adapters_of(const Graph& graph) {
 
 std::vector<float> merged_weight(std::span<const float> weight, std::span<const float> a, std::span<const float> b,
                                  std::int64_t rank, double scale) {
-  const auto inner = static_cast<std::size_t>(rank);
+  const std::size_t inner = rank;
   const std::size_t out = b.size() / inner, in = a.size() / inner;
   std::vector<float> merged(weight.size());
   std::vector<double> row(in);
@@ -139,8 +139,7 @@ std::vector<float> merged_weight(std::span<const float> weight, std::span<const 
       for (std::size_t j = 0; j < in; ++j) row[j] += factor * a[k * in + j];
     }
     for (std::size_t j = 0; j < in; ++j) {
-      merged[i * in + j] =
-          static_cast<float>(weight[i * in + j] + static_cast<double>(static_cast<float>(scale)) * row[j]);
+      merged[i * in + j] = weight[i * in + j] + (static_cast<float>(scale)) * row[j];
     }
   }
   return merged;

@@ -27,7 +27,7 @@ std::vector<Pair> pairs_of(const Graph& graph, const Instruction& instruction) {
     over_inputs();
     return pairs;
   }
-  const InPlace& in_place = graph.nodes[static_cast<std::size_t>(instruction.node)].op->in_place;
+  const InPlace& in_place = graph.nodes[instruction.node].op->in_place;
   if (instruction.kind == Instruction::Kind::recompute) return pairs;  // backward still reads the inputs
   if (instruction.kind == Instruction::Kind::forward) {
     if (in_place.forward) over_inputs();
@@ -38,7 +38,7 @@ std::vector<Pair> pairs_of(const Graph& graph, const Instruction& instruction) {
     pairs.push_back({instruction.output_gradients[0], written});
     pairs.push_back({instruction.output_gradient_term, written});
   }
-  const Node& node = graph.nodes[static_cast<std::size_t>(instruction.node)];
+  const Node& node = graph.nodes[instruction.node];
   const bool apart = graph.at(node.inputs[0]).rounded_gradient.rounds();  // its elements lie elsewhere than the input's
   pairs.push_back({instruction.input_gradient_term, written});
   if (in_place.over_input && !apart) pairs.push_back({instruction.inputs[0], written});
@@ -54,7 +54,7 @@ class Sharing {
   /// Lets instruction `number` write over what it reads, if that is not needed any more.
   bool share(const Instruction& instruction, std::int32_t number, const Pair& pair) {
     if (pair.read.space != Space::arena || pair.written.space != Space::arena) return false;
-    const std::size_t owner = owner_of(pair.read), tensor = static_cast<std::size_t>(pair.written.index);
+    const std::size_t owner = owner_of(pair.read), tensor = pair.written.index;
     Lifetime &old = tensors_[owner], &fresh = tensors_[tensor];
     if (old.last != number || fresh.first != number || old.bytes != fresh.bytes) return false;
     if (uses(instruction, owner) != 1) return false;  // it is also another operand
@@ -67,10 +67,8 @@ class Sharing {
   [[nodiscard]] std::vector<std::size_t> owners() && { return std::move(owners_); }
 
  private:
-  [[nodiscard]] std::size_t owner_of(const Location& location) const {
-    return owners_[static_cast<std::size_t>(location.index)];
-  }
-  [[nodiscard]] int uses(const Instruction& instruction, std::size_t owner) const {
+  std::size_t owner_of(const Location& location) const { return owners_[location.index]; }
+  int uses(const Instruction& instruction, std::size_t owner) const {
     int uses = 0;
     for (const auto* list : {&instruction.inputs, &instruction.outputs, &instruction.saved,
                              &instruction.output_gradients, &instruction.input_gradients}) {
@@ -95,7 +93,7 @@ std::vector<std::size_t> share_in_place(const Graph& graph, const Program& progr
   for (std::size_t i = 0; i < program.instructions.size(); ++i) {
     const Instruction& instruction = program.instructions[i];
     for (const Pair& pair : pairs_of(graph, instruction)) {
-      if (sharing.share(instruction, static_cast<std::int32_t>(i), pair)) break;
+      if (sharing.share(instruction, i, pair)) break;
     }
   }
   return std::move(sharing).owners();
@@ -131,14 +129,13 @@ void for_results(Program& program, Use use) {
 void set_lifetimes(Program& program, std::vector<Lifetime>& tensors) {
   const auto mark = [&](const Location& location, std::int32_t at) {
     if (location.space != Space::arena) return;
-    Lifetime& tensor = tensors[static_cast<std::size_t>(location.index)];
+    Lifetime& tensor = tensors[location.index];
     if (tensor.first < 0) tensor.first = at;
     tensor.last = std::max(tensor.last, at);
   };
-  const auto end = static_cast<std::int32_t>(program.instructions.size());
+  const std::int32_t end = program.instructions.size();
   for (std::int32_t i = 0; i < end; ++i) {
-    for_operands(program.instructions[static_cast<std::size_t>(i)],
-                 [&](const Location& location) { mark(location, i); });
+    for_operands(program.instructions[i], [&](const Location& location) { mark(location, i); });
   }
   for_results(program, [&](const Location& location) { mark(location, end); });
   for (const Location& location : program.sent) mark(location, program.forward_end);
@@ -187,7 +184,7 @@ void plan_memory(const Graph& graph, Program& program, std::vector<Lifetime> ten
   set_lifetimes(program, tensors);
   program.arena_bytes = place(graph, program, tensors, in_place);
   const auto move = [&](Location& location) {
-    if (location.space == Space::arena) location.index = tensors[static_cast<std::size_t>(location.index)].offset;
+    if (location.space == Space::arena) location.index = tensors[location.index].offset;
   };
   for (Instruction& instruction : program.instructions) for_operands(instruction, move);
   for_results(program, move);

@@ -49,9 +49,9 @@ class LayerList {
     }
     names_.emplace_back(name, previous_);
   }
-  [[nodiscard]] ValueId result() const { return previous_; }
+  ValueId result() const { return previous_; }
   /// Of the inputs and of all layers so far.
-  [[nodiscard]] const Names& names() const { return names_; }
+  const Names& names() const { return names_; }
 
  private:
   ValueId previous(const LayerOptions& layer) const {
@@ -122,7 +122,7 @@ void freeze(Graph& graph, const ModelOptions& model) {
   for (const auto& pattern : model.freeze) {
     bool any = false;
     for (const ValueId id : graph.parameters) {
-      Value& value = graph.values[static_cast<std::size_t>(id)];
+      Value& value = graph.values[id];
       if (!matches(pattern, value.name)) continue;
       value.frozen = any = true;
     }
@@ -137,7 +137,7 @@ void freeze(Graph& graph, const ModelOptions& model) {
 // The weights of layers that multiply, but for the last of them, and for those that something else reads, too.
 void mark_matrices(Graph& graph) {
   const auto set = [&](const Node& node, bool is) {
-    if (!node.parameters.empty()) graph.values[static_cast<std::size_t>(node.parameters.front())].matrix = is;
+    if (!node.parameters.empty()) graph.values[node.parameters.front()].matrix = is;
   };
   const Node* last = nullptr;
   for (const Node& node : graph.nodes) {
@@ -226,14 +226,14 @@ class ComparedNumbers {
     if (names_.size() < 2 || names_.size() > kMost || !fits) names_.clear();
   }
 
-  [[nodiscard]] const Compared& all() const { return all_; }
+  const Compared& all() const { return all_; }
 
   /// The metrics of the numbers, behind that of all.
   void add(const std::string& op, const Attributes& attributes, const std::string& metric, std::int32_t of_all) {
     const bool of_numbers = op == "mae" || op == "rmse" || op == "r2";
     if (names_.empty() || !of_numbers) return;
     Graph& graph = builder_.graph();
-    graph.nodes[static_cast<std::size_t>(of_all)].classes = names_;
+    graph.nodes[of_all].classes = names_;
     for (std::size_t i = 0; i < names_.size(); ++i) {
       if (parts_.size() == i) {
         parts_.push_back({part(all_.prediction, i, "prediction"), part(all_.target, i, "target")});
@@ -245,10 +245,10 @@ class ComparedNumbers {
 
  private:
   ValueId part(ValueId whole, std::size_t number, const char* what) {
-    const auto begin = static_cast<std::int64_t>(number);
+    const std::int64_t begin = number;
     const ValueId id = builder_.apply("slice", {whole}, Attributes({{"begin", begin}, {"end", begin + 1}}),
                                       fmt::format("metric.{}{} {}", prefix_, names_[number], what));
-    builder_.graph().values[static_cast<std::size_t>(id)].exact = true;
+    builder_.graph().values[id].exact = true;
     return id;
   }
 
@@ -297,7 +297,7 @@ LossOptions with_ignored_pixels(LossOptions loss, const ModelGraphRequest& reque
 /// Metrics of a target whose classes have names tell each of them.
 void name_classes(Graph& graph, const std::vector<Feature>& features) {
   for (const std::int32_t index : graph.metrics) {
-    Node& node = graph.nodes[static_cast<std::size_t>(index)];
+    Node& node = graph.nodes[index];
     if (!node.op->of_class) continue;
     const std::string& target = graph.at(node.inputs[1]).name;
     const auto found = std::find_if(features.begin(), features.end(), [&](const Feature& feature) {
@@ -310,15 +310,15 @@ void name_classes(Graph& graph, const std::vector<Feature>& features) {
 /// The weight of the layer that makes a prediction is none of those in between.
 void mark_last(Graph& graph, ValueId prediction) {
   const std::int32_t node = graph.at(prediction).producer;
-  if (node < 0 || graph.nodes[static_cast<std::size_t>(node)].parameters.empty()) return;
-  graph.values[static_cast<std::size_t>(graph.nodes[static_cast<std::size_t>(node)].parameters.front())].matrix = false;
+  if (node < 0 || graph.nodes[node].parameters.empty()) return;
+  graph.values[graph.nodes[node].parameters.front()].matrix = false;
 }
 
 /// Each loss on its own, which is also a metric, then their sum, two at a time.
 void add_losses(GraphBuilder& builder, const BuiltModel& model, const std::map<std::string, ValueId>& targets,
                 const ModelGraphRequest& request, ValueId weight) {
   Graph& graph = builder.graph();
-  const auto outputs_of = [&](std::int32_t node) { return graph.nodes[static_cast<std::size_t>(node)].outputs; };
+  const auto outputs_of = [&](std::int32_t node) { return graph.nodes[node].outputs; };
   std::vector<ValueId> sum;
   for (std::size_t i = 0; i < request.losses.size(); ++i) {
     const LossOptions loss = with_ignored_pixels(request.losses[i], request, builder.ops());
@@ -347,7 +347,7 @@ void add_losses(GraphBuilder& builder, const BuiltModel& model, const std::map<s
         builder.add_node("add_losses", sum, weights, last ? "loss" : fmt::format("losses up to {}", loss.name));
     sum = outputs_of(graph.loss);
   }
-  if (weight >= 0) graph.nodes[static_cast<std::size_t>(graph.loss)].inputs.push_back(weight);
+  if (weight >= 0) graph.nodes[graph.loss].inputs.push_back(weight);
 }
 
 }  // namespace
@@ -397,7 +397,7 @@ void add_loss_and_metrics(GraphBuilder& builder, const Compared& of_loss, const 
                           const std::vector<std::string>& numbers, ValueId weight) {
   Graph& graph = builder.graph();
   graph.loss = builder.add_node(loss.kind, {of_loss.prediction, of_loss.target}, loss.attributes, "loss");
-  if (weight >= 0) graph.nodes[static_cast<std::size_t>(graph.loss)].inputs.push_back(weight);
+  if (weight >= 0) graph.nodes[graph.loss].inputs.push_back(weight);
   ComparedNumbers compared(builder, of_metrics, numbers, "");
   for (const auto& metric : metrics) add_metric(builder, "", metric, compared, loss);
 }

@@ -25,7 +25,7 @@ class Splitter {
       : graph_(graph), part_of_node_(part_of_node), flow_(gradient_flow(graph)) {
     LOCKSTEP_CHECK(part_of_node.size() == graph.nodes.size(), "a part for each node");
     const int count = 1 + *std::max_element(part_of_node.begin(), part_of_node.end());
-    parts_.resize(static_cast<std::size_t>(count));
+    parts_.resize(count);
     local_.assign(parts_.size(), std::vector<ValueId>(graph.values.size(), -1));
   }
 
@@ -36,23 +36,23 @@ class Splitter {
     for (std::size_t p = 0; p < parts_.size(); ++p) {
       if (parts_[p].nodes.empty()) throw Error(ExitCode::configuration, fmt::format("part {} has no layer", p));
     }
-    for (std::size_t p = 0; p < parts_.size(); ++p) connect(static_cast<int>(p));
+    for (std::size_t p = 0; p < parts_.size(); ++p) connect(p);
     return std::move(parts_);
   }
 
  private:
-  GraphPart& part(int number) { return parts_[static_cast<std::size_t>(number)]; }
-  static Value& value_of(GraphPart& part, ValueId id) { return part.graph.values[static_cast<std::size_t>(id)]; }
-  [[nodiscard]] int part_of(std::int32_t node) const { return part_of_node_[static_cast<std::size_t>(node)]; }
-  ValueId& local(int part, ValueId id) { return local_[static_cast<std::size_t>(part)][static_cast<std::size_t>(id)]; }
+  GraphPart& part(int number) { return parts_[number]; }
+  static Value& value_of(GraphPart& part, ValueId id) { return part.graph.values[id]; }
+  int part_of(std::int32_t node) const { return part_of_node_[node]; }
+  ValueId& local(int part, ValueId id) { return local_[part][id]; }
 
   void find_uses() {
     uses_.resize(graph_.values.size());
     for (auto n = static_cast<std::int32_t>(graph_.nodes.size()) - 1; n >= 0; --n) {
-      const Node& node = graph_.nodes[static_cast<std::size_t>(n)];
+      const Node& node = graph_.nodes[n];
       for (std::size_t i = 0; i < node.inputs.size(); ++i) {
         if (!adds_gradient(graph_, flow_, n, i)) continue;
-        uses_[static_cast<std::size_t>(node.inputs[i])].push_back({n, part_of(n)});
+        uses_[node.inputs[i]].push_back({n, part_of(n)});
       }
     }
   }
@@ -65,7 +65,7 @@ class Splitter {
     Value value = graph_.at(id);
     const bool received = value.producer >= 0;
     value.producer = -1;
-    mine = static_cast<ValueId>(graph.values.size());
+    mine = graph.values.size();
     graph.values.push_back(std::move(value));
     if (received) part(number).boundary.received.push_back({mine, 0});
     return mine;
@@ -75,7 +75,7 @@ class Splitter {
     const int number = part_of_node_[n];
     GraphPart& to = part(number);
     Node node = graph_.nodes[n];
-    const auto index = static_cast<std::int32_t>(to.graph.nodes.size());
+    const std::int32_t index = to.graph.nodes.size();
     const auto import_all = [&](std::vector<ValueId>& ids) {
       for (ValueId& id : ids) id = import(number, id);
     };
@@ -84,7 +84,7 @@ class Splitter {
     import_all(node.states);
     for (ValueId& id : node.outputs) {
       ValueId& mine = local(number, id);
-      mine = static_cast<ValueId>(to.graph.values.size());
+      mine = to.graph.values.size();
       to.graph.values.push_back(graph_.at(id));
       to.graph.values.back().producer = index;
       if (id == graph_.output) to.graph.output = mine;
@@ -92,19 +92,19 @@ class Splitter {
     }
     if (static_cast<std::int32_t>(n) == graph_.loss) to.graph.loss = index;
     to.graph.nodes.push_back(std::move(node));
-    to.nodes.push_back(static_cast<std::int32_t>(n));
+    to.nodes.push_back(n);
   }
 
   // The part's own index of its first node that comes after this node of the whole graph.
   [[nodiscard]] static std::int32_t first_after(const GraphPart& part, std::int32_t node) {
-    return static_cast<std::int32_t>(std::upper_bound(part.nodes.begin(), part.nodes.end(), node) - part.nodes.begin());
+    return std::upper_bound(part.nodes.begin(), part.nodes.end(), node) - part.nodes.begin();
   }
 
   void connect(int number) {
     GraphPart& to = part(number);
     fill_lists(to, number);
     for (std::size_t n = 0; n < graph_.values.size(); ++n) {
-      const auto id = static_cast<ValueId>(n);
+      const ValueId id = n;
       const std::int32_t producer = graph_.at(id).producer;
       if (producer >= 0 && part_of(producer) == number) send(number, id);
     }
@@ -131,10 +131,10 @@ class Splitter {
     GradientFlow& flow = to.boundary.flow;
     flow.wanted.resize(to.graph.values.size());
     for (std::size_t id = 0; id < graph_.values.size(); ++id) {
-      const ValueId mine = local(number, static_cast<ValueId>(id));
-      if (mine >= 0) flow.wanted[static_cast<std::size_t>(mine)] = flow_.wanted[id];
+      const ValueId mine = local(number, id);
+      if (mine >= 0) flow.wanted[mine] = flow_.wanted[id];
     }
-    for (const std::int32_t n : to.nodes) flow.backward.push_back(flow_.backward[static_cast<std::size_t>(n)]);
+    for (const std::int32_t n : to.nodes) flow.backward.push_back(flow_.backward[n]);
     to.received_from.resize(to.boundary.received.size());
   }
 
@@ -144,7 +144,7 @@ class Splitter {
     // by part: index in its `received`
     std::vector<std::size_t> received(parts_.size(), std::numeric_limits<std::size_t>::max());
     for (std::size_t p = 0; p < parts_.size(); ++p) {
-      const ValueId theirs = local(static_cast<int>(p), id);
+      const ValueId theirs = local(p, id);
       if (theirs < 0 || static_cast<int>(p) == number) continue;
       for (Value* value : {&value_of(from, local(number, id)), &value_of(parts_[p], theirs)}) {
         value->rounded_gradient = {};  // what is sent is like the value
@@ -155,20 +155,19 @@ class Splitter {
       auto& list = parts_[p].boundary.received;
       const auto entry =
           std::find_if(list.begin(), list.end(), [&](const auto& other) { return other.value == theirs; });
-      received[p] = static_cast<std::size_t>(entry - list.begin());
+      received[p] = entry - list.begin();
       entry->sum_from = std::numeric_limits<std::int32_t>::max();
       parts_[p].received_from.resize(list.size());
       parts_[p].received_from[received[p]] = {number, from.boundary.sent.size() - 1, 0};
     }
-    const std::vector<Use>& uses = uses_[static_cast<std::size_t>(id)];
+    const std::vector<Use>& uses = uses_[id];
     std::vector<std::size_t> terms(parts_.size());
     for (std::size_t u = 0; u < uses.size(); ++u) {
       const std::int32_t node = uses[u].node;
       const int user = uses[u].part;
       if (user == number) continue;
-      const auto p = static_cast<std::size_t>(user);
-      const bool first = std::all_of(uses.begin(), uses.begin() + static_cast<std::ptrdiff_t>(u),
-                                     [&](const Use& use) { return use.part == user; });
+      const std::size_t p = user;
+      const bool first = std::all_of(uses.begin(), uses.begin() + u, [&](const Use& use) { return use.part == user; });
       if (first) parts_[p].boundary.received[received[p]].sum_from = first_after(parts_[p], node) - 1;
       if (first && u > 0) continue;  // it is part of the sum that another arrival brings
       from.boundary.arrivals.push_back({local(number, id), first_after(from, node)});
@@ -190,14 +189,14 @@ struct Edge {
 };
 
 std::vector<std::vector<Edge>> edges_of(const Graph& graph, const std::vector<int>& part_of_node) {
-  const auto count = static_cast<std::size_t>(1 + *std::max_element(part_of_node.begin(), part_of_node.end()));
+  const std::size_t count = 1 + *std::max_element(part_of_node.begin(), part_of_node.end());
   std::vector<std::vector<Edge>> edges(count, std::vector<Edge>(count));  // by part that is read and part that reads
   for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
     for (const ValueId id : graph.nodes[n].inputs) {
       const std::int32_t from = graph.at(id).producer;
       if (from < 0) continue;
-      const auto a = static_cast<std::size_t>(part_of_node[static_cast<std::size_t>(from)]);
-      const auto b = static_cast<std::size_t>(part_of_node[n]);
+      const std::size_t a = part_of_node[from];
+      const std::size_t b = part_of_node[n];
       Edge& edge = edges[a][b];
       if (a != b && edge.from < 0) edge = {from, static_cast<std::int32_t>(n)};
     }
@@ -221,7 +220,7 @@ void check_order(const Graph& graph, const std::vector<int>& part_of_node, const
     }
   }
   const auto part = [&](std::size_t p) { return names.empty() ? std::to_string(p) : "'" + names[p] + "'"; };
-  const auto node = [&](std::int32_t n) -> const std::string& { return graph.nodes[static_cast<std::size_t>(n)].name; };
+  const auto node = [&](std::int32_t n) -> const std::string& { return graph.nodes[n].name; };
   for (std::size_t a = 0; a < count; ++a) {
     for (std::size_t b = 0; b < count; ++b) {
       const Edge& edge = edges[a][b];

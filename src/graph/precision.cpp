@@ -39,7 +39,7 @@ class Rounding {
   }
 
  private:
-  std::vector<bool>::reference is_exact(ValueId id) { return exact_[static_cast<std::size_t>(id)]; }
+  std::vector<bool>::reference is_exact(ValueId id) { return exact_[id]; }
 
   // A view has its input's bytes, and an op that passes its gradient on gives all inputs the same gradient: so what
   // they read and what they make must have one type.
@@ -98,7 +98,7 @@ std::size_t gradient_bytes(const Value& value) {
   const auto& [dtype, gap] = value.rounded_gradient;
   const std::int64_t elements = value.spec.elements();
   if (!value.rounded_gradient.rounds() || elements == 0) return value.spec.bytes();
-  return static_cast<std::size_t>(elements + elements / value.spec.shape.back() * gap) * size_of(dtype);
+  return (elements + elements / value.spec.shape.back() * gap) * size_of(dtype);
 }
 
 }  // namespace lockstep

@@ -20,8 +20,8 @@ struct Positions {
   const Node* mover = nullptr;  ///< who moved them last
   bool reversed = false;        ///< the last one comes first, padding with them
   bool lost = false;            ///< they are no single run any more
-  [[nodiscard]] bool are_own() const { return !lost && !reversed && shift == 0 && axis == 1; }
-  [[nodiscard]] bool are_like(const Positions& other) const {
+  bool are_own() const { return !lost && !reversed && shift == 0 && axis == 1; }
+  bool are_like(const Positions& other) const {
     return !lost && !other.lost && axis == other.axis && shift == other.shift && reversed == other.reversed;
   }
 };
@@ -31,19 +31,19 @@ class PositionWalk {
  public:
   explicit PositionWalk(const Graph& graph) : graph_(graph), found_(graph.values.size()) {
     for (const ValueId id : graph.inputs) {
-      if (graph.at(id).spec.shape.size() > 1) found_[static_cast<std::size_t>(id)] = Positions{};
+      if (graph.at(id).spec.shape.size() > 1) found_[id] = Positions{};
     }
     for (const Node& node : graph.nodes) {
       if (node.inputs.empty()) continue;
       const auto positions = after(node);
-      for (const ValueId id : node.outputs) found_[static_cast<std::size_t>(id)] = positions;
+      for (const ValueId id : node.outputs) found_[id] = positions;
     }
   }
 
-  [[nodiscard]] const std::optional<Positions>& of(ValueId id) const { return found_[static_cast<std::size_t>(id)]; }
+  const std::optional<Positions>& of(ValueId id) const { return found_[id]; }
 
  private:
-  [[nodiscard]] const Shape& shape(ValueId id) const { return graph_.at(id).spec.shape; }
+  const Shape& shape(ValueId id) const { return graph_.at(id).spec.shape; }
 
   std::optional<Positions> after(const Node& node) const {
     const std::string& op = node.op->name;
@@ -68,8 +68,7 @@ class PositionWalk {
     const Shape &in = shape(id), &out = shape(node.outputs.front());
     const std::size_t axis = before->axis;
     const bool mixes = !node.parameters.empty() && axis + 1 == in.size() && in.size() == out.size();  // linear, norms
-    const bool same = !mixes && out.size() > axis &&
-                      std::equal(in.begin() + 1, in.begin() + static_cast<std::ptrdiff_t>(axis) + 1, out.begin() + 1);
+    const bool same = !mixes && out.size() > axis && std::equal(in.begin() + 1, in.begin() + axis + 1, out.begin() + 1);
     return same ? before : out.size() < 2 ? std::nullopt : std::optional(lost(node));
   }
 
@@ -124,7 +123,7 @@ class PositionWalk {
   static Positions lost(const Node& node) { return {.mover = &node, .lost = true}; }
   static std::size_t axis_of(const Node& node, std::size_t dimensions) {
     const std::int64_t axis = node.attributes.integer("axis");
-    return static_cast<std::size_t>(axis < 0 ? axis + static_cast<std::int64_t>(dimensions) : axis);
+    return axis < 0 ? axis + static_cast<std::int64_t>(dimensions) : axis;
   }
 
   const Graph& graph_;
@@ -175,7 +174,7 @@ std::string padding_counted(const Graph& graph) {
     const auto& positions = walk.of(node.inputs[0]);
     if (!positions || !positions->are_own()) continue;
     const std::int64_t axis = of_axis ? node.attributes.integer("axis") : 1;
-    const auto dimensions = static_cast<std::int64_t>(graph.at(node.inputs[0]).spec.shape.size());
+    const std::int64_t dimensions = graph.at(node.inputs[0]).spec.shape.size();
     if ((axis < 0 ? axis + dimensions : axis) == 1) return node.name;
   }
   return "";

@@ -13,7 +13,7 @@ namespace {
 ValueId exact_layer(GraphBuilder& builder, const std::string& op, const std::vector<ValueId>& inputs,
                     const Attributes& attributes, const std::string& name) {
   const ValueId id = builder.apply(op, inputs, attributes, name);
-  builder.graph().values[static_cast<std::size_t>(id)].exact = true;
+  builder.graph().values[id].exact = true;
   return id;
 }
 
@@ -45,7 +45,7 @@ ValueId normalized(GraphBuilder& builder, ValueId value, const TargetScale& scal
 }
 
 ValueId in_units(GraphBuilder& builder, ValueId value, const TargetScale& scale, const std::string& name) {
-  builder.graph().values[static_cast<std::size_t>(value)].exact = true;  // the model's own prediction, as in training
+  builder.graph().values[value].exact = true;  // the model's own prediction, as in training
   return number_by_number(
       builder, value, scale, name, [&](ValueId number, std::size_t i, const std::string& of_number) {
         return exact_layer(builder, "scale", {number},

@@ -60,9 +60,7 @@ std::int64_t hidden_of(const Attributes& attributes, std::int64_t width) {
 }
 
 Transformer::Transformer(GraphBuilder& builder, TransformerDesign design)
-    : b_(builder),
-      design_(std::move(design)),
-      residual_stddev_(0.02 / std::sqrt(2.0 * static_cast<double>(design_.size.layers))) {}
+    : b_(builder), design_(std::move(design)), residual_stddev_(0.02 / std::sqrt(2.0 * design_.size.layers)) {}
 
 ValueId Transformer::blocks(ValueId x) {
   for (std::int64_t i = 1; i <= design_.size.layers; ++i) x = block(x, fmt::format("block{}", i));

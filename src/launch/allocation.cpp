@@ -25,7 +25,7 @@ std::vector<std::string> split(const std::string& list) {
   std::vector<std::string> parts(1);
   int depth = 0;
   for (const char c : list) {
-    depth += static_cast<int>(c == '[') - static_cast<int>(c == ']');
+    depth += static_cast<int>(c == '[') - (c == ']');
     if (c == ',' && depth == 0) {
       parts.emplace_back();
     } else {

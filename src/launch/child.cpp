@@ -96,7 +96,7 @@ std::string read_until(int descriptor, Clock::time_point end) {
     std::array<char, 4096> block{};
     const ssize_t count = read(descriptor, block.data(), block.size());
     if (count <= 0) return text;
-    text.append(block.data(), static_cast<std::size_t>(count));
+    text.append(block.data(), count);
   }
 }
 
@@ -178,7 +178,7 @@ int memory_file(const char* name) {
 std::string content_of(int file) {
   std::string text(static_cast<std::size_t>(std::max<off_t>(lseek(file, 0, SEEK_END), 0)), '\0');
   const ssize_t count = pread(file, text.data(), text.size(), 0);
-  text.resize(static_cast<std::size_t>(std::max<ssize_t>(count, 0)));
+  text.resize(std::max<ssize_t>(count, 0));
   return text;
 }
 
@@ -222,7 +222,7 @@ std::string installed_program() {
   std::array<char, 4096> path{};
   const ssize_t length = readlink("/proc/self/exe", path.data(), path.size() - 1);
   if (length <= 0) return words_of("/proc/self/cmdline").at(0);
-  std::string_view program(path.data(), static_cast<std::size_t>(length));
+  std::string_view program(path.data(), length);
   if (program.ends_with(kRemoved)) program.remove_suffix(kRemoved.size());
   return std::string(program);
 }

@@ -45,12 +45,12 @@ class Child {
   Child& operator=(const Child&) = delete;
   Child& operator=(Child&&) = delete;
 
-  [[nodiscard]] pid_t pid() const { return pid_; }
+  pid_t pid() const { return pid_; }
   /// Its exit code, or 128 + signal; nullopt while it runs.
   std::optional<int> poll();
   std::optional<int> wait(std::chrono::milliseconds patience);
   void signal(int number) const;
-  [[nodiscard]] bool killed() const { return killed_; }  ///< it ended by a signal
+  bool killed() const { return killed_; }  ///< it ended by a signal
 
  private:
   pid_t pid_ = -1;

@@ -40,7 +40,7 @@ constexpr std::chrono::seconds kUnidentifiedCheckPeriod{1};
 void make_room_for(int ranks) {
   rlimit files{};
   if (getrlimit(RLIMIT_NOFILE, &files) != 0) failed("read the limit of open files");
-  const rlim_t wanted = static_cast<rlim_t>(ranks) + kOtherFiles;
+  const rlim_t wanted = ranks + kOtherFiles;
   if (files.rlim_cur < files.rlim_max) {
     files.rlim_cur = files.rlim_max;
     (void)setrlimit(RLIMIT_NOFILE, &files);
@@ -173,7 +173,7 @@ void ControlServer::serve(Connection& connection, std::vector<RankMessage>& mess
 // "hello PROOF RANK ..." identifies the connection as rank RANK's; leaves "hello ..." in the line.
 bool ControlServer::identify(Connection& connection, std::string& line) {
   if (take_word(line) != "hello" || take_word(line) != hmac_sha256(token_, connection.challenge)) return false;
-  connection.rank = static_cast<int>(take_number(line));
+  connection.rank = take_number(line);
   if (connection.rank < 0) return false;
   descriptor_of_[connection.rank] = connection.socket.descriptor();
   --unidentified_;
@@ -189,7 +189,7 @@ std::vector<RankMessage> ControlServer::poll(std::chrono::milliseconds patience,
   std::array<epoll_event, kMaxEvents> ready{};
   const int count = epoll_wait(ready_, ready.data(), kMaxEvents, 0);
   for (int i = 0; i < count; ++i) {
-    const int descriptor = ready.at(static_cast<std::size_t>(i)).data.fd;
+    const int descriptor = ready.at(i).data.fd;
     if (std::find(listeners_.begin(), listeners_.end(), descriptor) != listeners_.end()) {
       accept_all(descriptor);
     } else if (const auto found = connections_.find(descriptor); found != connections_.end()) {

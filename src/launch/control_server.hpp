@@ -31,14 +31,14 @@ class ControlServer {
   ControlServer& operator=(const ControlServer&) = delete;
 
   /// "10.0.0.1:4711,[fd00::1]:4711": for ranks to connect to.
-  [[nodiscard]] const std::string& addresses() const { return addresses_; }
+  const std::string& addresses() const { return addresses_; }
   /// Waits until a message arrives, `wake` (another descriptor; -1: none) is readable or time is up. Messages are in
   /// order of arrival, as far as the kernel knows it: if ranks died one after another, the first comes first.
   [[nodiscard]] std::vector<RankMessage> poll(std::chrono::milliseconds patience, int wake);
   void send(int rank, const std::string& line);
   void send_all(const std::string& line);
   /// Connections that have not sent a valid hello.
-  [[nodiscard]] std::size_t unidentified() const { return unidentified_; }
+  std::size_t unidentified() const { return unidentified_; }
 
  private:
   struct Connection {

@@ -71,7 +71,7 @@ bool ControlSocket::flush() {
   while (!to_send_.empty()) {
     const ssize_t count = ::send(descriptor_, to_send_.data(), to_send_.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
     if (count < 0) return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR;
-    to_send_.erase(0, static_cast<std::size_t>(count));
+    to_send_.erase(0, count);
   }
   return true;
 }
@@ -86,7 +86,7 @@ bool ControlSocket::read_lines(std::vector<std::string>& lines, std::size_t long
       alive = count < 0 && (errno == EAGAIN || errno == EWOULDBLOCK);
       break;
     }
-    received_.append(block.data(), static_cast<std::size_t>(count));
+    received_.append(block.data(), count);
   }
   std::size_t begin = 0;
   for (auto end = received_.find('\n'); end != std::string::npos; end = received_.find('\n', begin)) {

@@ -39,9 +39,9 @@ class ControlSocket {
   /// Tries "address:port,address:port" in order. Returns an empty socket if none answers within `patience` each.
   [[nodiscard]] static ControlSocket connect(const std::string& addresses, std::chrono::milliseconds patience);
 
-  [[nodiscard]] int descriptor() const { return descriptor_; }
-  [[nodiscard]] bool open() const { return descriptor_ >= 0; }
-  [[nodiscard]] bool wants_to_write() const { return !to_send_.empty(); }
+  int descriptor() const { return descriptor_; }
+  bool open() const { return descriptor_ >= 0; }
+  bool wants_to_write() const { return !to_send_.empty(); }
   void queue(std::string_view line);
   /// Sends as much as the kernel accepts; returns false if the other end is gone. Never blocks.
   bool flush();

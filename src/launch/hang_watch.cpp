@@ -11,17 +11,16 @@ double beat_period(int ranks, const HangLimits& limits) {
   return std::min(std::max(kShortest, ranks / kBeatsASecond), limits.seconds / kBeatsInLimit);
 }
 
-HangWatch::HangWatch(int ranks, HangLimits limits, double now)
-    : limits_(limits), moved_(now), ranks_(static_cast<std::size_t>(ranks)) {}
+HangWatch::HangWatch(int ranks, HangLimits limits, double now) : limits_(limits), moved_(now), ranks_(ranks) {}
 
 void HangWatch::connected(int rank, double now) {
-  Rank& one = ranks_.at(static_cast<std::size_t>(rank));
+  Rank& one = ranks_.at(rank);
   one.here = true;
   one.heard = moved_ = now;
 }
 
 void HangWatch::beat(int rank, double now, const Beat& beat) {
-  Rank& one = ranks_.at(static_cast<std::size_t>(rank));
+  Rank& one = ranks_.at(rank);
   if (beat.ticks != one.beat.ticks || beat.step != one.beat.step) moved_ = now;
   one.heard = now;
   one.beat = beat;
@@ -29,7 +28,7 @@ void HangWatch::beat(int rank, double now, const Beat& beat) {
 }
 
 void HangWatch::left(int rank) {
-  ranks_.at(static_cast<std::size_t>(rank)).gone = true;
+  ranks_.at(rank).gone = true;
 }
 
 bool HangWatch::all_connected() const {
@@ -62,14 +61,14 @@ int HangWatch::most_suspect() const {
   std::vector<int> votes(ranks_.size(), 0);
   for (std::size_t r = 0; r < ranks_.size(); ++r) {
     const Rank& rank = ranks_[r];
-    if (!rank.here) return static_cast<int>(r);
+    if (!rank.here) return r;
     if (rank.gone) continue;
     if (rank.beat.peer < 0) votes[r] += static_cast<int>(ranks_.size());
     if (rank.beat.peer >= 0 && rank.beat.peer < static_cast<int>(ranks_.size())) {
-      ++votes[static_cast<std::size_t>(rank.beat.peer)];
+      ++votes[rank.beat.peer];
     }
   }
-  return static_cast<int>(std::max_element(votes.begin(), votes.end()) - votes.begin());
+  return std::max_element(votes.begin(), votes.end()) - votes.begin();
 }
 
 std::vector<std::string> HangWatch::states(double now) const {

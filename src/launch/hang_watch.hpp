@@ -47,13 +47,13 @@ class HangWatch {
   void left(int rank);
   /// For a step that is known before its heartbeat.
   void reached(std::int64_t step) { step_ = std::max(step_, step); }
-  [[nodiscard]] std::optional<Hang> check(double now) const;
+  std::optional<Hang> check(double now) const;
 
-  [[nodiscard]] bool all_connected() const;
-  [[nodiscard]] std::int64_t step() const { return step_; }  ///< the highest step done by any rank; -1: none
-  [[nodiscard]] double limit() const;                        ///< the current limit
+  bool all_connected() const;
+  std::int64_t step() const { return step_; }  ///< the highest step done by any rank; -1: none
+  double limit() const;                        ///< the current limit
   /// "rank 2: no heartbeat for 5.1 s; before: compute of step 17 ...", one line per rank.
-  [[nodiscard]] std::vector<std::string> states(double now) const;
+  std::vector<std::string> states(double now) const;
 
  private:
   struct Rank {
@@ -61,7 +61,7 @@ class HangWatch {
     double heard = 0;
     Beat beat;
   };
-  [[nodiscard]] int most_suspect() const;
+  int most_suspect() const;
   HangLimits limits_;
   double moved_;  ///< time of the latest progress of any rank
   std::int64_t step_ = -1;

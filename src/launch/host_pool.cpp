@@ -212,8 +212,7 @@ void HostPool::refresh() {
   hear_reference();
   std::erase_if(telling_, [](const auto& told) { return told->poll().has_value(); });
   crowded_ = false;
-  open_ = static_cast<std::size_t>(
-      std::count_if(questions_.begin(), questions_.end(), [](const auto& q) { return q.second.open(); }));
+  open_ = std::count_if(questions_.begin(), questions_.end(), [](const auto& q) { return q.second.open(); });
   for (const Host& host : listed_) {
     if (answered(host.name) || questions_.contains(host.name)) continue;
     if (reference_question_ && !reference_) continue;  // soon there is something to compare it with

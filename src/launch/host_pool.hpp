@@ -56,8 +56,8 @@ class HostPool {
   void ask_silent_now();
   /// Waits until every host has answered or failed to.
   void settle(std::chrono::milliseconds patience);
-  [[nodiscard]] Hosts usable() const;
-  [[nodiscard]] const Hosts& listed() const { return listed_; }
+  Hosts usable() const;
+  const Hosts& listed() const { return listed_; }
   /// Runs the program with these arguments, and `input` on its stdin, on all remote hosts of `hosts` in parallel. A
   /// host on which it does not end with 0 within `patience` is lost until it answers again. Returns these hosts, with
   /// their codes, or 124.
@@ -65,11 +65,11 @@ class HostPool {
                                             std::chrono::milliseconds patience, const std::string& input = {});
   /// The same for hosts that shall train, each of which is compared with those that have: which are unfit, and why.
   /// `why_lost` says it of a code.
-  [[nodiscard]] std::map<std::string, std::string> unfit(
+  std::map<std::string, std::string> unfit(
       const Hosts& hosts, const std::string& arguments, std::chrono::milliseconds patience, const std::string& input,
       const std::function<std::string(const std::string& host, int code)>& why_lost) const;
   /// Which remote hosts of `hosts` do not see the launch's lock; empty where there is none to see.
-  [[nodiscard]] std::set<std::string> without_lock(const Hosts& hosts, std::chrono::milliseconds patience) const;
+  std::set<std::string> without_lock(const Hosts& hosts, std::chrono::milliseconds patience) const;
   /// Asks all hosts again, and waits for their answers as settle() does. Hosts that do not answer are lost.
   void ask_all_again(std::chrono::milliseconds patience);
   /// The host is to blame for a failure, as `why` says: it is not usable until it has been asked again, after
@@ -78,7 +78,7 @@ class HostPool {
   /// These hosts have done a step together: hosts that join later must be as the first of them is.
   void trained(const Hosts& hosts);
   /// Asks a silent host once more; returns what it or the agent prints, as one line.
-  [[nodiscard]] std::string why_silent(const std::string& host) const;
+  std::string why_silent(const std::string& host) const;
   /// Problems since the last call, as text. A host that stays silent is reported once.
   [[nodiscard]] std::vector<std::string> take_problems();
 
@@ -89,21 +89,21 @@ class HostPool {
     std::unique_ptr<BackgroundCommand> thorough;  ///< instead of the child: what it answers is compared
     double wait = 0;                              ///< seconds, until it is asked again
     int silences = 0;                             ///< how often it has not answered
-    [[nodiscard]] bool open() const { return child != nullptr || thorough != nullptr; }
+    bool open() const { return child != nullptr || thorough != nullptr; }
   };
-  [[nodiscard]] bool answered(const std::string& host) const;
-  [[nodiscard]] std::vector<std::string> agent_command(const std::string& host, const std::string& arguments) const;
-  [[nodiscard]] Question ask(const std::string& host) const;
-  [[nodiscard]] std::vector<std::string> shell_command(const std::string& host, const std::string& line) const;
+  bool answered(const std::string& host) const;
+  std::vector<std::string> agent_command(const std::string& host, const std::string& arguments) const;
+  Question ask(const std::string& host) const;
+  std::vector<std::string> shell_command(const std::string& host, const std::string& line) const;
   /// Words of a shell that print what parse_host_answer() reads.
-  [[nodiscard]] std::string question(const std::string& program) const;
-  [[nodiscard]] std::unique_ptr<BackgroundCommand> ask_thoroughly(const std::string& host) const;
+  std::string question(const std::string& program) const;
+  std::unique_ptr<BackgroundCommand> ask_thoroughly(const std::string& host) const;
   void hear(const std::string& host, Question& question);
   void hear_reference();
   /// Runs a line of a shell on the remote hosts of `hosts`; those that do not end it have the code 124.
-  [[nodiscard]] std::map<std::string, BackgroundCommand::Result> run_on(const Hosts& hosts, const std::string& line,
-                                                                        std::chrono::milliseconds patience,
-                                                                        const std::string& input) const;
+  std::map<std::string, BackgroundCommand::Result> run_on(const Hosts& hosts, const std::string& line,
+                                                          std::chrono::milliseconds patience,
+                                                          const std::string& input) const;
   /// Reports the problem, if it is a new one, and lets the host wait.
   void refuse(const std::string& host, Question& question, const std::string& problem);
   /// In the background.

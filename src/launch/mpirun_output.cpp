@@ -61,7 +61,7 @@ void MpirunOutput::read(Stream& stream, telemetry::Console& to) {
       stream.reader = -1;
       break;
     }
-    stream.line.append(block.data(), static_cast<std::size_t>(count));
+    stream.line.append(block.data(), count);
     std::string whole;
     std::size_t begin = 0;
     for (auto end = stream.line.find('\n'); end != std::string::npos; end = stream.line.find('\n', begin)) {

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "launch/open_mpi_words.hpp"
-#include "telemetry/console.hpp"
+#include "observe/telemetry/console.hpp"
 
 namespace lockstep::launch {
 
@@ -20,15 +20,15 @@ class MpirunOutput {
   MpirunOutput& operator=(const MpirunOutput&) = delete;
 
   /// The ends for mpirun's stdout and stderr.
-  [[nodiscard]] int prints() const { return streams_[0].writer; }
-  [[nodiscard]] int errors() const { return streams_[1].writer; }
+  int prints() const { return streams_[0].writer; }
+  int errors() const { return streams_[1].writer; }
   /// Closes these, once mpirun has them.
   void started();
   /// Passes on what is there; waits for something, but not longer than `patience`, nor once `wake` can be read.
   void pass_on(std::chrono::milliseconds patience, int wake);
   /// After the end of mpirun: passes the rest on. Returns why stdout is not complete, or "".
   [[nodiscard]] std::string finish();
-  [[nodiscard]] const OpenMpiWords& words() const { return words_; }
+  const OpenMpiWords& words() const { return words_; }
 
  private:
   struct Stream {

@@ -14,20 +14,20 @@ class OpenMpiWords {
   /// Takes a line without its end. Returns whether it is a rank's, to be passed on.
   [[nodiscard]] bool take(std::string_view line);
   /// Whether a rank has reported an error: "lockstep: ...".
-  [[nodiscard]] bool rank_has_spoken() const { return spoken_; }
+  bool rank_has_spoken() const { return spoken_; }
 
   /// How a rank ended, if Open MPI tells: "killed by signal 9 (Killed)". `rank` -1: the first that it names.
-  [[nodiscard]] std::string death(int rank) const;
+  std::string death(int rank) const;
   /// The rank that ended first, as far as Open MPI tells, and how: by a signal, or "ended with 127".
   struct Death {
     int rank;
     std::string cause;
   };
-  [[nodiscard]] std::optional<Death> first_death() const;
+  std::optional<Death> first_death() const;
   /// The host on which mpirun could not start the program, or "".
-  [[nodiscard]] std::string host_without_program() const;
+  std::string host_without_program() const;
   /// What went wrong first, in a few lines; empty: nothing is known.
-  [[nodiscard]] std::string first_block() const;
+  std::string first_block() const;
 
  private:
   std::string blocks_, lines_;  ///< with the rules around them; outside

@@ -128,7 +128,7 @@ int kill_marked(const std::string& mark, pid_t spared, std::chrono::milliseconds
       kill(pid, SIGKILL);
       killed.insert(pid);
     }
-    if (left.empty() || Clock::now() >= end) return static_cast<int>(killed.size());
+    if (left.empty() || Clock::now() >= end) return killed.size();
     std::this_thread::sleep_for(kProcfsPoll);
   }
 }

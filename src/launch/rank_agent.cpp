@@ -25,7 +25,7 @@
 #include "launch/processes.hpp"
 #include "launch/secrets.hpp"
 #include "lockstep/error.hpp"
-#include "telemetry/event_json.hpp"
+#include "observe/telemetry/event_json.hpp"
 
 namespace lockstep::launch {
 
@@ -153,7 +153,7 @@ std::int64_t RankAgent::median_milliseconds() const {
   if (durations_.empty()) return 0;
   auto sorted = durations_;
   std::sort(sorted.begin(), sorted.end());
-  return static_cast<std::int64_t>(sorted[sorted.size() / 2] * 1000);
+  return sorted[sorted.size() / 2] * 1000;
 }
 
 std::unique_ptr<events::Sink> RankAgent::make_sink() {
@@ -229,7 +229,7 @@ void RankAgent::serve(const std::string& line) {
 
 std::uint64_t RankAgent::progress() const {
   const std::lock_guard lock(mutex_);
-  return static_cast<std::uint64_t>(step_.load()) + (recorder_ ? recorder_->ticks() : 0);
+  return step_.load() + (recorder_ ? recorder_->ticks() : 0);
 }
 
 // Returns when this object is destroyed.
@@ -241,7 +241,7 @@ void RankAgent::lose_supervisor() {
   stop_request_ = StopRequest::now;
   asked_to_stop = true;
   RanTime still;
-  const double patience = std::max(limit_, kStepsOfPatience * static_cast<double>(median_milliseconds()) / 1000);
+  const double patience = std::max(limit_, kStepsOfPatience * median_milliseconds() / 1000);
   for (std::uint64_t seen = progress(); still.seconds() <= patience;) {
     {
       std::unique_lock lock(mutex_);

@@ -39,8 +39,8 @@ class RankAgent final : public RunWatcher {
   /// From now on heartbeats report the recorder's newest operation; a dump goes to the launch's folder.
   void watch(std::shared_ptr<FlightRecorder> recorder);
   void step_done(std::int64_t step) override;
-  [[nodiscard]] StopRequest stop_request() const override { return stop_request_.load(); }
-  [[nodiscard]] std::string launch() const override;
+  StopRequest stop_request() const override { return stop_request_.load(); }
+  std::string launch() const override;
   /// Forwards the run's events to the supervisor; for rank 0. Must not outlive the agent.
   [[nodiscard]] std::unique_ptr<events::Sink> make_sink();
   /// Dumps the recorder, reports the error to the supervisor, and waits a while for it to end all ranks.
@@ -56,9 +56,9 @@ class RankAgent final : public RunWatcher {
   void serve(const std::string& line);
   void send_beat();
   void lose_supervisor();
-  [[nodiscard]] std::uint64_t progress() const;
+  std::uint64_t progress() const;
   void dump();
-  [[nodiscard]] std::int64_t median_milliseconds() const;
+  std::int64_t median_milliseconds() const;
   [[noreturn]] void give_up(const char* why) const;
 
   ControlSocket socket_;  ///< used by the thread only

@@ -74,10 +74,10 @@ void RankMonitor::take(RankMessage message) {
     hello(rank, rest);
   } else if (message.word == "beat") {
     Beat beat;
-    beat.ticks = static_cast<std::uint64_t>(take_number(rest));
+    beat.ticks = take_number(rest);
     beat.step = take_number(rest);
     beat.median_seconds = static_cast<double>(take_number(rest)) / 1000;
-    beat.peer = static_cast<int>(take_number(rest));
+    beat.peer = take_number(rest);
     beat.summary = rest;
     watch_.beat(rank, now(), beat);
     server_.send(rank, "pong");
@@ -85,12 +85,12 @@ void RankMonitor::take(RankMessage message) {
     if (rest.starts_with(kStepEvent)) watch_.reached(std::atoll(rest.c_str() + kStepEvent.size()));
     on_event_(rest);
   } else if (message.word == "error") {
-    const auto code = static_cast<int>(take_number(rest));
+    const int code = take_number(rest);
     error(rank, code, unpacked_lines(rest));
   } else if (message.word == "unfit") {
     unfit_.insert(rest);
   } else if (message.word == "bye") {
-    codes_[rank] = static_cast<int>(take_number(rest));
+    codes_[rank] = take_number(rest);
     watch_.left(rank);
   } else if (message.word.empty()) {
     lost(rank);

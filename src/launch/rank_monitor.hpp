@@ -59,26 +59,26 @@ class RankMonitor {
   RankMonitor(const RankMonitor&) = delete;
   RankMonitor& operator=(const RankMonitor&) = delete;
 
-  [[nodiscard]] const std::string& addresses() const { return server_.addresses(); }
+  const std::string& addresses() const { return server_.addresses(); }
 
   /// One iteration: waits like ControlServer::poll(), and handles the messages that have arrived.
   void hear(std::chrono::milliseconds patience, int wake);
   /// Sends the request to all ranks, including those that connect later. Ignored after a stronger request.
   void ask(Request request);
-  [[nodiscard]] Request asked() const { return asked_; }
+  Request asked() const { return asked_; }
 
   /// An error or a death that a rank is to blame for; until settled(), another one may turn out to be its cause.
-  [[nodiscard]] const std::optional<AttemptOutcome>& fault() const { return fault_; }
-  [[nodiscard]] bool has_met(int rank) const { return hosts_.contains(rank); }
-  [[nodiscard]] bool has_met_all() const { return static_cast<int>(hosts_.size()) == ranks_; }
-  [[nodiscard]] bool settled() const { return fault_ && now() >= settled_at_; }
+  const std::optional<AttemptOutcome>& fault() const { return fault_; }
+  bool has_met(int rank) const { return hosts_.contains(rank); }
+  bool has_met_all() const { return static_cast<int>(hosts_.size()) == ranks_; }
+  bool settled() const { return fault_ && now() >= settled_at_; }
   /// A rank that hangs now. If there is one, asks all ranks for a dump and gives them a moment for it.
   [[nodiscard]] std::optional<AttemptOutcome> find_hang();
   /// The highest exit code, once every rank has sent its own.
-  [[nodiscard]] std::optional<int> code_of_all() const;
-  [[nodiscard]] bool all_connected() const { return watch_.all_connected(); }
+  std::optional<int> code_of_all() const;
+  bool all_connected() const { return watch_.all_connected(); }
   /// The highest step done by any rank; -1: none.
-  [[nodiscard]] std::int64_t step() const { return watch_.step(); }
+  std::int64_t step() const { return watch_.step(); }
 
  private:
   void take(RankMessage message);
@@ -87,7 +87,7 @@ class RankMonitor {
   void blame(AttemptOutcome::Kind kind, int rank, int code, const std::string& message, double settle);
   void lost(int rank);
   [[nodiscard]] AttemptOutcome hung(const Hang& hang);
-  [[nodiscard]] double now() const { return now_; }
+  double now() const { return now_; }
 
   int ranks_;
   HangLimits limits_;

@@ -11,13 +11,13 @@
 #include <thread>
 #include <utility>
 
-#include "checkpoint/run_directory.hpp"
 #include "core/spans.hpp"
 #include "core/whole_file.hpp"
 #include "lockstep/error.hpp"
-#include "telemetry/event_json.hpp"
-#include "telemetry/event_log.hpp"
-#include "telemetry/progress.hpp"
+#include "observe/telemetry/event_json.hpp"
+#include "observe/telemetry/event_log.hpp"
+#include "observe/telemetry/progress.hpp"
+#include "run/checkpoint/run_directory.hpp"
 
 namespace lockstep::launch {
 

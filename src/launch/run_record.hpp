@@ -18,8 +18,8 @@
 #include "core/locked_file.hpp"
 #include "lockstep/events.hpp"
 #include "lockstep/job.hpp"
-#include "telemetry/console.hpp"
-#include "telemetry/step_thinning.hpp"
+#include "observe/telemetry/console.hpp"
+#include "observe/telemetry/step_thinning.hpp"
 
 namespace lockstep::launch {
 
@@ -55,8 +55,8 @@ class RunRecord {
   /// Folder of the next attempt; numbers continue where an earlier launch stopped. Throws as cannot_use() does.
   [[nodiscard]] std::string next_attempt();
   /// Whether an earlier launch has begun this very job here.
-  [[nodiscard]] bool had_same_job() const { return had_same_job_; }
-  [[nodiscard]] int attempt() const { return attempt_; }
+  bool had_same_job() const { return had_same_job_; }
+  int attempt() const { return attempt_; }
 
  private:
   void write(std::string lines);

@@ -54,7 +54,7 @@ std::string text_from_stdin() {
   std::string text;
   std::array<char, 4096> block{};
   for (ssize_t count = 0; (count = read(STDIN_FILENO, block.data(), block.size())) > 0;) {
-    text.append(block.data(), static_cast<std::size_t>(count));
+    text.append(block.data(), count);
   }
   return text;
 }

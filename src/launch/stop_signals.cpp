@@ -43,7 +43,7 @@ StopSignals::~StopSignals() {
 int StopSignals::count() {
   signalfd_siginfo info{};
   while (::read(descriptor_, &info, sizeof info) == static_cast<ssize_t>(sizeof info)) {
-    last_ = static_cast<int>(info.ssi_signo);
+    last_ = info.ssi_signo;
     count_.add(last_);
   }
   return count_.requests();

@@ -13,10 +13,10 @@ class StopSignals {
   StopSignals(const StopSignals&) = delete;
   StopSignals& operator=(const StopSignals&) = delete;
 
-  [[nodiscard]] int descriptor() const { return descriptor_; }
+  int descriptor() const { return descriptor_; }
   /// Consumes pending signals; returns how many requests to stop they are, with the earlier ones.
   int count();
-  [[nodiscard]] int last() const { return last_; }  ///< number of the latest; 0: none
+  int last() const { return last_; }  ///< number of the latest; 0: none
   /// Sleeps; true when a signal ends the sleep.
   bool sleep(double seconds);
 

@@ -12,8 +12,6 @@
 #include <thread>
 #include <utility>
 
-#include "checkpoint/checkpoint.hpp"
-#include "checkpoint/run_directory.hpp"
 #include "comm/transport/mpi_folder.hpp"
 #include "core/ran_time.hpp"
 #include "core/say.hpp"
@@ -29,6 +27,8 @@
 #include "launch/stop_signals.hpp"
 #include "lockstep/error.hpp"
 #include "lockstep/version.hpp"
+#include "run/checkpoint/checkpoint.hpp"
+#include "run/checkpoint/run_directory.hpp"
 
 namespace lockstep::launch {
 
@@ -113,7 +113,7 @@ class Supervisor {
  public:
   Supervisor(const LaunchOptions& options, const Job& job, const CanonicalJob& canonical)
       : options_(options),
-        max_ranks_(static_cast<int>(job.micro_batches)),
+        max_ranks_(job.micro_batches),
         directory_(job.run_directory),
         record_(job.run_directory, canonical.text, mark_, options.json, options.lock_seconds, job.telemetry.every),
         allocated_(slurm_hosts(options)),
@@ -216,7 +216,7 @@ class Supervisor {
     return static_cast<int>(ExitCode::infrastructure);
   }
 
-  [[nodiscard]] std::string why_without_secrets(const std::string& host, int code) const {
+  std::string why_without_secrets(const std::string& host, int code) const {
     // Of a shell that finds no program, of ssh that finds no host, or of neither in time.
     if (code >= kNoAnswer) return "it does not answer";
     // A version that knows no --keep says so with `usage`.
@@ -293,7 +293,7 @@ class Supervisor {
 
   // Of two hosts that do not share a directory, the ranks cannot tell which has the wrong one: this launch's record is
   // in the right one, with its lock. Of more, most are right.
-  [[nodiscard]] std::set<std::string> unfit_hosts(const AttemptOutcome& outcome) const {
+  std::set<std::string> unfit_hosts(const AttemptOutcome& outcome) const {
     const bool of_two = outcome.unfit.empty() && hosts_.size() == 2;
     if (!of_two || outcome.code != static_cast<int>(ExitCode::cannot_create)) return as_listed(hosts_, outcome.unfit);
     return pool_.without_lock(hosts_, kAnswerPatience);
@@ -315,7 +315,7 @@ class Supervisor {
     return found;
   }
 
-  [[nodiscard]] std::vector<std::string> rank_command(int ranks, const std::string& resume) const {
+  std::vector<std::string> rank_command(int ranks, const std::string& resume) const {
     std::vector<std::string> command = all_local(hosts_) ? std::vector{own_program()} : own_program_on_hosts();
     command.emplace_back("train");
     command.insert(command.end(), options_.words.begin(), options_.words.end());
@@ -340,7 +340,7 @@ class Supervisor {
   }
 
   // An added host can wait for the job's next checkpoint; a removed one may be gone soon.
-  [[nodiscard]] Request wanted_resize() const {
+  Request wanted_resize() const {
     const Hosts wanted = first_slots(pool_.usable(), max_ranks_);
     if (wanted.empty() || wanted == hosts_) return Request::none;
     for (const Host& host : hosts_) {
@@ -380,7 +380,7 @@ class Supervisor {
                        [&](const Host& host) { return std::find(left.begin(), left.end(), host) == left.end(); });
   }
 
-  [[nodiscard]] std::string restarts_text() const {
+  std::string restarts_text() const {
     std::vector<std::string> words;
     for (const auto& [reason, count] : restarts_) words.push_back(fmt::format("{}={}", reason, count));
     return fmt::format("{}", fmt::join(words, ","));
@@ -401,7 +401,7 @@ class Supervisor {
 
   int give_up(const AttemptOutcome& outcome, int failures) {
     report("given up", outcome, 0);
-    const auto shown = static_cast<std::ptrdiff_t>(std::min<std::size_t>(failures_.size(), 10));
+    const std::ptrdiff_t shown = std::min<std::size_t>(failures_.size(), 10);
     record_.settle();
     say("lockstep: given up after {} failures, none of which got past step {}:\n  {}\nThe ranks' logs are in "
         "{}/logs. Fix the cause and run the same command again: it resumes from the newest checkpoint\n",

@@ -28,10 +28,10 @@ struct Filters {
   std::span<const float> weights;
   float largest;
 
-  [[nodiscard]] std::uint8_t shade(std::int64_t filter, std::int64_t channel, std::int64_t y, std::int64_t x) const {
+  std::uint8_t shade(std::int64_t filter, std::int64_t channel, std::int64_t y, std::int64_t x) const {
     const std::int64_t index = ((filter * channels + channel) * height + y) * width + x;
-    const float value = largest > 0 ? weights[static_cast<std::size_t>(index)] / largest : 0;
-    return static_cast<std::uint8_t>(std::clamp(kMiddle + kMiddle * value, 0.0F, 255.0F));
+    const float value = largest > 0 ? weights[index] / largest : 0;
+    return std::clamp(kMiddle + kMiddle * value, 0.0F, 255.0F);
   }
 };
 
@@ -40,7 +40,7 @@ std::optional<Filters> filters_of(const Graph& graph, const exec::TensorBlock& p
                                  [](const Node& node) { return node.op->name == "conv" && !node.parameters.empty(); });
   if (conv == graph.nodes.end()) return std::nullopt;
   const auto at = std::find(graph.parameters.begin(), graph.parameters.end(), conv->parameters.front());
-  const auto index = static_cast<std::size_t>(at - graph.parameters.begin());
+  const std::size_t index = at - graph.parameters.begin();
   if (index >= parameters.size()) return std::nullopt;  // of another part
   const Shape& shape = parameters.shape(index);
   const bool all_here = std::ssize(parameters.at(index)) == elements(shape);
@@ -149,7 +149,7 @@ std::size_t rank_of(const telemetry::HyperParameter& parameter) {
   static constexpr std::array<std::string_view, 10> kTuned{
       "learning_rate", "batch_size", "optimizer", "epochs", "steps", "model", "loss", "clip_norm", "precision", "data"};
   const std::string section = parameter.first.substr(0, parameter.first.find('.'));
-  return static_cast<std::size_t>(std::find(kTuned.begin(), kTuned.end(), section) - kTuned.begin());
+  return std::find(kTuned.begin(), kTuned.end(), section) - kTuned.begin();
 }
 
 }  // namespace
@@ -189,7 +189,7 @@ void Board::write_inputs(std::int64_t steps, std::int64_t steps_per_epoch) {
   const bool has_image = std::any_of(features.begin(), features.end(),
                                      [](const Feature& feature) { return feature.kind == Feature::Kind::image; });
   if (!has_image) return;
-  const auto epoch = static_cast<std::uint64_t>(steps / std::max<std::int64_t>(1, steps_per_epoch));
+  const std::uint64_t epoch = steps / std::max<std::int64_t>(1, steps_per_epoch);
   board_->image(steps, "view/inputs",
                 to_image(data::contact_sheet(*data_.train, pipeline, {.rows = 4, .epoch = epoch})));
 }
@@ -219,9 +219,9 @@ void Board::show(std::int64_t step, const exec::TensorBlock& parameters, const e
   }
   std::vector<std::pair<std::string, telemetry::Histogram>> histograms(shown.size());
   pool.run(static_cast<int>(shown.size()), [&](int /*worker*/, int task) {
-    const auto& [what, block, index] = shown[static_cast<std::size_t>(task)];
-    histograms[static_cast<std::size_t>(task)] = {fmt::format("{}/{}", what, path_name(block.name(index))),
-                                                  telemetry::histogram_of(block.at(index))};
+    const auto& [what, block, index] = shown[task];
+    histograms[task] = {fmt::format("{}/{}", what, path_name(block.name(index))),
+                        telemetry::histogram_of(block.at(index))};
   });
   board_->histograms(step, histograms);
   if (!run_.job.telemetry.tensorboard.images) return;

@@ -7,13 +7,13 @@
 #include <string>
 #include <vector>
 
+#include "data/input/prepared_data.hpp"
 #include "data/picture.hpp"
-#include "exec/parameters.hpp"
-#include "exec/worker_pool.hpp"
-#include "input/prepared_data.hpp"
 #include "lockstep/graph.hpp"
 #include "observe/rank_context.hpp"
-#include "telemetry/tensorboard.hpp"
+#include "observe/telemetry/tensorboard.hpp"
+#include "step/exec/parameters.hpp"
+#include "step/exec/worker_pool.hpp"
 
 namespace lockstep::observe {
 
@@ -41,7 +41,7 @@ class Board final : public events::Sink {
 
   /// Whether to show the model at this step: as the job says, but the longer the run is, the less often. show() must
   /// follow then.
-  [[nodiscard]] bool shows(std::int64_t step) const;
+  bool shows(std::int64_t step) const;
   /// Writes histograms of weights and gradients, and the first filters. `divided`: this rank has only its own
   /// parameters.
   void show(std::int64_t step, const exec::TensorBlock& parameters, const exec::TensorBlock& gradients,

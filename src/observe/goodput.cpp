@@ -4,7 +4,7 @@
 #include <fstream>
 #include <variant>
 
-#include "telemetry/event_json.hpp"
+#include "observe/telemetry/event_json.hpp"
 
 namespace lockstep::observe {
 namespace {

@@ -27,9 +27,9 @@ class Goodput {
   /// an earlier attempt had done this step.
   void step_done(std::int64_t step, const Waits& waits, double now);
 
-  [[nodiscard]] const events::Goodput& seconds() const { return sums_; }
+  const events::Goodput& seconds() const { return sums_; }
   /// Whether it is time to note the seconds: an attempt that dies says no more than its last note.
-  [[nodiscard]] bool is_due(double now) const;
+  bool is_due(double now) const;
   void noted(double now) { noted_ = now; }
 
  private:

@@ -1,6 +1,6 @@
 #include "observe/metrics_events.hpp"
 
-#include "telemetry/unix_time.hpp"
+#include "observe/telemetry/unix_time.hpp"
 
 namespace lockstep::observe {
 

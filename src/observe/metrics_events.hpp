@@ -3,7 +3,7 @@
 #pragma once
 
 #include "lockstep/events.hpp"
-#include "telemetry/rank_metrics.hpp"
+#include "observe/telemetry/rank_metrics.hpp"
 
 namespace lockstep::observe {
 

@@ -13,9 +13,9 @@
 #include "observe/rank_gpu.hpp"
 #include "observe/run_metrics.hpp"
 #include "observe/step_scope.hpp"
+#include "observe/telemetry/gpu_sample.hpp"
 #include "observe/tracing.hpp"
 #include "observe/trainer_status.hpp"
-#include "telemetry/gpu_sample.hpp"
 
 namespace lockstep::observe {
 
@@ -35,7 +35,7 @@ class Observers {
   /// Selects the recorder of the next step's spans. Returns whether it has changed.
   [[nodiscard]] bool select_trace(std::int64_t steps_done);
   /// Null if this step is not traced.
-  [[nodiscard]] const std::shared_ptr<TraceRecorder>& trace() const { return trace_; }
+  const std::shared_ptr<TraceRecorder>& trace() const { return trace_; }
 
   [[nodiscard]] StepScope step(std::int64_t steps_done) {
     return StepScope(phase_observers(), static_cast<std::uint64_t>(steps_done));
@@ -60,14 +60,12 @@ class Observers {
   }
 
   /// Null if this rank has no TensorBoard.
-  [[nodiscard]] Board* board() const { return board_.get(); }
+  Board* board() const { return board_.get(); }
   /// What slowed this rank's GPU down when it was last sampled.
-  [[nodiscard]] telemetry::GpuCause gpu_cause() const {
-    return metrics_ ? metrics_->gpu_cause() : telemetry::GpuCause::none;
-  }
+  telemetry::GpuCause gpu_cause() const { return metrics_ ? metrics_->gpu_cause() : telemetry::GpuCause::none; }
   /// Joules that this rank's GPU has used since the start; none if it has no counter.
   [[nodiscard]] std::optional<double> energy() { return energy_ ? std::optional(energy_->joules()) : std::nullopt; }
-  [[nodiscard]] const Phases& phases() const { return phases_; }
+  const Phases& phases() const { return phases_; }
 
  private:
   [[nodiscard]] PhaseObservers phase_observers() {

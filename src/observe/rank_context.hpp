@@ -6,10 +6,10 @@
 #include <utility>
 #include <vector>
 
-#include "exec/device.hpp"
 #include "lockstep/communicator.hpp"
 #include "lockstep/events.hpp"
 #include "lockstep/job.hpp"
+#include "step/exec/device.hpp"
 
 namespace lockstep::observe {
 
@@ -22,8 +22,8 @@ struct RankContext {
   std::vector<events::Sink*>& sinks;  ///< receive rank 0's events; observers add themselves
 
   /// Rank 0 writes files and emits events.
-  [[nodiscard]] bool leads() const { return communicator.rank() == 0; }
-  [[nodiscard]] std::chrono::milliseconds timeout() const { return job.timeout(); }
+  bool leads() const { return communicator.rank() == 0; }
+  std::chrono::milliseconds timeout() const { return job.timeout(); }
   /// Passes an event to the sinks, on rank 0.
   void emit(const events::Event& event) const {
     if (!leads()) return;

@@ -6,7 +6,7 @@
 #include <array>
 #include <cstdlib>
 
-#include "telemetry/text.hpp"
+#include "observe/telemetry/text.hpp"
 
 namespace lockstep::observe {
 
@@ -122,7 +122,7 @@ std::string differences(const std::vector<GpuAndDriver>& ranks) {
 
 void emit_gpus(const RankContext& run, const GpuInfo& own, int driver_cuda_version) {
   const Row mine = row_of(own, driver_cuda_version);
-  std::vector<Row> all(static_cast<std::size_t>(run.communicator.size()));
+  std::vector<Row> all(run.communicator.size());
   run.communicator.all_gather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(all)),
                               {"GPUs of the ranks", 0, run.timeout()});
   std::vector<GpuAndDriver> ranks;
@@ -130,7 +130,7 @@ void emit_gpus(const RankContext& run, const GpuInfo& own, int driver_cuda_versi
     const GpuAndDriver& known = ranks.emplace_back(from_row(all[rank]));
     const GpuInfo& gpu = known.gpu;
     events::Gpu event{.rank = static_cast<std::int64_t>(rank),
-                      .host = run.communicator.topology().host_name(static_cast<int>(rank)),
+                      .host = run.communicator.topology().host_name(rank),
                       .model = gpu.name,
                       .memory_bytes = gpu.memory_bytes,
                       .compute_capability = capability(gpu),

@@ -8,7 +8,7 @@
 
 #include "device/gpu/driver.hpp"
 #include "observe/rank_context.hpp"
-#include "telemetry/nvml.hpp"
+#include "observe/telemetry/nvml.hpp"
 
 namespace lockstep::observe {
 

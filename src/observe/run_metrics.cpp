@@ -16,10 +16,10 @@
 #include "device/device.hpp"
 #include "graph/workload.hpp"
 #include "lockstep/version.hpp"
-#include "telemetry/exporter.hpp"
-#include "telemetry/exposition.hpp"
-#include "telemetry/process_sample.hpp"
-#include "telemetry/unix_time.hpp"
+#include "observe/telemetry/exporter.hpp"
+#include "observe/telemetry/exposition.hpp"
+#include "observe/telemetry/process_sample.hpp"
+#include "observe/telemetry/unix_time.hpp"
 
 namespace lockstep::observe {
 
@@ -141,7 +141,7 @@ void RunMetrics::begin_rank(const RunFacts& facts) {
   flops_a_micro_batch_ = cost.forward_flops + cost.backward_flops;
   peak_flops_ = run_.device.peak_flops(facts.workers);
   const std::int64_t samples = run_.job.batch_size / run_.job.micro_batches;
-  samples_a_micro_batch_ = static_cast<double>(samples);
+  samples_a_micro_batch_ = samples;
   workers_ = facts.workers;
   if (peak_flops_ > 0) metrics_->set(Metric::peak_flops, peak_flops_);
   metrics_->set(Metric::last_step_time, unix_time());
@@ -165,8 +165,8 @@ void RunMetrics::begin_rank(const RunFacts& facts) {
 }
 
 void RunMetrics::begin_job(const RunFacts& facts) {
-  period_steps_ = static_cast<double>(facts.checkpoint_every);
-  steps_per_epoch_ = static_cast<double>(facts.steps_per_epoch);
+  period_steps_ = facts.checkpoint_every;
+  steps_per_epoch_ = facts.steps_per_epoch;
   metrics_->name_series(Metric::validation_metric, run_.job.reported());
   metrics_->describe(Metric::job_info, {{"name", run_.job.name},
                                         {"digest", run_.canonical.digest.substr(0, 12)},
@@ -197,7 +197,7 @@ void RunMetrics::open_gpu(const RankGpu& gpu) {
 // Rank 0 writes down where each rank is scraped, and warns about ports that differ from the requested ones.
 void RunMetrics::publish_ports() {
   const int mine = exporter_->port();
-  std::vector<int> ports(static_cast<std::size_t>(run_.communicator.size()));
+  std::vector<int> ports(run_.communicator.size());
   run_.communicator.all_gather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(ports)),
                                {"start", 0, run_.timeout()});
   if (!run_.leads()) return;
@@ -206,7 +206,7 @@ void RunMetrics::publish_ports() {
   const comm::Hosts hosts(topology);
   std::vector<telemetry::ScrapeTarget> targets;
   for (int r = 0; r < run_.communicator.size(); ++r) {
-    const int port = ports[static_cast<std::size_t>(r)];
+    const int port = ports[r];
     const int asked = telemetry.prometheus_port + hosts.local_rank(r);
     targets.push_back({topology.host_name(r), port});
     if (port == asked) continue;
@@ -263,10 +263,9 @@ void RunMetrics::look_at_gpu(telemetry::RankMetrics& metrics) {
 
 void RunMetrics::step_done(const StepReport& report, const exec::StepSums& sums) {
   const int ranks = run_.communicator.size();
-  measures_.resize(static_cast<std::size_t>(ranks));
+  measures_.resize(ranks);
   for (int r = 0; r < ranks; ++r) {
-    measures_[static_cast<std::size_t>(r)] =
-        balance::from_values(sums.rank_values.data() + static_cast<std::ptrdiff_t>(r) * balance::kMeasures);
+    measures_[r] = balance::from_values(sums.rank_values.data() + static_cast<std::ptrdiff_t>(r) * balance::kMeasures);
   }
   telemetry::RankMetrics& to = *metrics_;
   if (steps_++ == 0) to.set(Metric::first_step_time, unix_time());
@@ -276,18 +275,16 @@ void RunMetrics::step_done(const StepReport& report, const exec::StepSums& sums)
   // The last rank to reach the all-reduce has waited for nobody; its time there is that of the all-reduce itself.
   double shortest = measures_.front().reduce;
   for (const auto& rank : measures_) shortest = std::min(shortest, rank.reduce);
-  const double waited = measures_[static_cast<std::size_t>(run_.communicator.rank())].reduce - shortest;
+  const double waited = measures_[run_.communicator.rank()].reduce - shortest;
   add_phases(report, waited);
   add_workers(report, waited);
   add_compute(report);
   to.set(Metric::micro_batches, static_cast<double>(report.next_micro_batches));
-  to.set(Metric::share_ratio,
-         static_cast<double>(report.next_micro_batches) / static_cast<double>(run_.job.micro_batches));
+  to.set(Metric::share_ratio, static_cast<double>(report.next_micro_batches) / run_.job.micro_batches);
   to.set(Metric::reduce_bytes, static_cast<double>(report.shared_memory_bytes), 0);
   to.set(Metric::reduce_bytes, static_cast<double>(report.network_bytes), 1);
   if (counts_tokens_ && has_loss_) {
-    to.add(Metric::tokens,
-           sums.count * static_cast<double>(report.micro_batches) / static_cast<double>(run_.job.micro_batches));
+    to.add(Metric::tokens, sums.count * static_cast<double>(report.micro_batches) / run_.job.micro_batches);
   }
   if (!run_.leads()) return;
   set_job(report);
@@ -320,7 +317,7 @@ void RunMetrics::note_run_time() {
 }
 
 void RunMetrics::add_phases(const StepReport& report, double waited) {
-  const balance::RankMeasure& mine = measures_[static_cast<std::size_t>(run_.communicator.rank())];
+  const balance::RankMeasure& mine = measures_[run_.communicator.rank()];
   const double data = std::min(mine.data / workers_, report.compute);
   const double parts_waited = report.workers.part_waits.sum() - worker_times_.part_waits.sum();
   const double parts = std::min(parts_waited / workers_, report.compute - data);
@@ -350,9 +347,9 @@ void RunMetrics::add_workers(const StepReport& report, double waited) {
 }
 
 void RunMetrics::add_compute(const StepReport& report) {
-  const balance::RankMeasure& mine = measures_[static_cast<std::size_t>(run_.communicator.rank())];
+  const balance::RankMeasure& mine = measures_[run_.communicator.rank()];
   telemetry::RankMetrics& to = *metrics_;
-  const auto micro_batches = static_cast<double>(report.micro_batches);
+  const double micro_batches = report.micro_batches;
   if (has_loss_) to.add(Metric::samples, micro_batches * samples_a_micro_batch_);
   to.add(Metric::micro_batches_computed, micro_batches);
   to.add(Metric::flops, micro_batches * flops_a_micro_batch_);
@@ -377,7 +374,7 @@ void RunMetrics::set_job(const StepReport& report) {
     to.add(Metric::updates_skipped, report.skipped ? 1 : 0);
   }
   to.set(Metric::step, static_cast<double>(report.step));
-  to.set(Metric::epoch, static_cast<double>(report.step) / steps_per_epoch_);
+  to.set(Metric::epoch, report.step / steps_per_epoch_);
   to.set(Metric::checkpoint_failures, static_cast<double>(report.checkpoint_failures));
   if (period_steps_ > 0) to.set(Metric::checkpoint_interval, period_steps_ * seconds_since(began_) / steps_);
 }

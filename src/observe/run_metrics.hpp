@@ -1,7 +1,7 @@
 // RunMetrics: the metrics that a rank exports to Prometheus, if the job asks for it (`telemetry: {prometheus: ...}`).
 //
-// The training loop calls step_done() once a step: plain stores, see telemetry/rank_metrics.hpp. Rare things (moves,
-// checkpoints, evaluations) arrive as events. Rank 0 writes into the run directory:
+// The training loop calls step_done() once a step: plain stores, see observe/telemetry/rank_metrics.hpp. Rare things
+// (moves, checkpoints, evaluations) arrive as events. Rank 0 writes into the run directory:
 //
 //   metrics/targets.json  where the ranks are scraped, for `file_sd_configs`; [] after a normal end. Until then, the
 //                         same is in the job's folder for targets, if it names one
@@ -16,21 +16,21 @@
 #include <string>
 #include <vector>
 
-#include "balance/measure.hpp"
 #include "core/flight_recorder.hpp"
 #include "core/spans.hpp"
 #include "data/loader.hpp"
-#include "exec/executor.hpp"
 #include "lockstep/graph.hpp"
 #include "observe/goodput.hpp"
 #include "observe/metrics_events.hpp"
 #include "observe/rank_context.hpp"
 #include "observe/rank_gpu.hpp"
 #include "observe/shared_targets.hpp"
-#include "telemetry/exporter.hpp"
-#include "telemetry/gpu_sample.hpp"
-#include "telemetry/gpu_watch.hpp"
-#include "telemetry/rank_metrics.hpp"
+#include "observe/telemetry/exporter.hpp"
+#include "observe/telemetry/gpu_sample.hpp"
+#include "observe/telemetry/gpu_watch.hpp"
+#include "observe/telemetry/rank_metrics.hpp"
+#include "step/balance/measure.hpp"
+#include "step/exec/executor.hpp"
 
 namespace lockstep::observe {
 
@@ -83,7 +83,7 @@ class RunMetrics {
     if (run_.leads()) metrics_->add(telemetry::Metric::non_finite, 1, 0);
   }
   /// What slowed this rank's GPU down when it was last sampled.
-  [[nodiscard]] telemetry::GpuCause gpu_cause() const { return gpu_cause_; }
+  telemetry::GpuCause gpu_cause() const { return gpu_cause_; }
   /// The run has ended normally: the ranks need not be scraped any more.
   void ended();
 
@@ -105,9 +105,9 @@ class RunMetrics {
   void set_job(const StepReport& report);
   void add_run_time(std::int64_t step);
   void note_run_time();
-  [[nodiscard]] telemetry::MetricLabels target_labels() const;
-  [[nodiscard]] std::string path(const char* name) const;
-  [[nodiscard]] std::string run_name() const;  ///< the last component of its directory
+  telemetry::MetricLabels target_labels() const;
+  std::string path(const char* name) const;
+  std::string run_name() const;  ///< the last component of its directory
 
   RankContext run_;
   SharedTargets shared_targets_;

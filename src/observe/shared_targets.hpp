@@ -18,7 +18,7 @@ class SharedTargets {
   void withdraw();
 
  private:
-  [[nodiscard]] bool claim(const std::string& json) const;
+  bool claim(const std::string& json) const;
 
   std::string plain_, unique_, written_;
 };

@@ -42,7 +42,7 @@ class PhaseScope {
   PhaseScope& operator=(const PhaseScope&) = delete;
 
   /// Seconds so far.
-  [[nodiscard]] double seconds() const { return seconds_since(start_); }
+  double seconds() const { return seconds_since(start_); }
 
  private:
   Clock::time_point start_ = Clock::now();
@@ -66,11 +66,11 @@ class StepScope {
   [[nodiscard]] PhaseScope enter(StepPhase phase) {
     return PhaseScope(to_, phase, step_, &seconds_.at(static_cast<std::size_t>(phase)));
   }
-  [[nodiscard]] std::uint64_t number() const { return step_; }
+  std::uint64_t number() const { return step_; }
   /// Seconds since the step began.
-  [[nodiscard]] double seconds() const { return seconds_since(start_); }
+  double seconds() const { return seconds_since(start_); }
   /// Duration of a phase that has ended.
-  [[nodiscard]] double seconds(StepPhase phase) const { return seconds_.at(static_cast<std::size_t>(phase)); }
+  double seconds(StepPhase phase) const { return seconds_.at(static_cast<std::size_t>(phase)); }
 
  private:
   PhaseObservers to_;

@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "device/gpu/gpu_profiler.hpp"
-#include "telemetry/rank_trace.hpp"
+#include "observe/telemetry/rank_trace.hpp"
 
 namespace lockstep::observe {
 

@@ -10,7 +10,7 @@
 #include "core/trace.hpp"
 #include "lockstep/run_watcher.hpp"
 #include "observe/rank_context.hpp"
-#include "telemetry/rank_trace.hpp"
+#include "observe/telemetry/rank_trace.hpp"
 
 namespace lockstep::device {
 struct ClockPair;
@@ -35,7 +35,7 @@ class Tracing {
   /// what an earlier start has left. `steps`: done so far; `kernels`: of a micro-batch, forward and backward.
   void start(std::int64_t steps, std::size_t kernels);
   /// Null if this step (from 0) is not traced.
-  [[nodiscard]] std::shared_ptr<TraceRecorder> recorder(std::int64_t step) const {
+  std::shared_ptr<TraceRecorder> recorder(std::int64_t step) const {
     return step + 1 >= steps_.first && step + 1 <= steps_.last ? recorder_ : nullptr;
   }
   /// Call before the first traced step: from here on the rank's GPU is recorded, if it has one.
@@ -49,7 +49,7 @@ class Tracing {
 
  private:
   void warn_of_gpu(const std::string& problem) const;
-  [[nodiscard]] std::string folder() const { return run_.job.run_directory + "/trace"; }
+  std::string folder() const { return run_.job.run_directory + "/trace"; }
 
   RankContext run_;
   ProfileSteps asked_, steps_;               // requested by this rank; agreed on by all ranks

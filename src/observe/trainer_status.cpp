@@ -12,8 +12,8 @@
 #include "core/background.hpp"
 #include "core/say.hpp"
 #include "core/whole_file.hpp"
-#include "store/http.hpp"
-#include "telemetry/unix_time.hpp"
+#include "data/store/http.hpp"
+#include "observe/telemetry/unix_time.hpp"
 
 namespace lockstep::observe {
 
@@ -54,13 +54,13 @@ bool TrainerProgress::take(const events::Event& event) {
 
 void TrainerProgress::take_step(const events::Step& step) {
   step_ = step.step;
-  metrics_["step"] = static_cast<double>(step.step);
-  metrics_["epoch"] = static_cast<double>(step.epoch);
+  metrics_["step"] = step.step;
+  metrics_["epoch"] = step.epoch;
   metrics_["loss"] = step.loss;
   metrics_["learning_rate"] = step.learning_rate;
   for (const auto& [name, value] : step.metrics) metrics_[name] = value;
   if (!first_) first_ = {step.step, step.seconds};
-  const auto done = static_cast<double>(step_ - first_->first), left = static_cast<double>(steps_ - step_);
+  const double done = step_ - first_->first, left = steps_ - step_;
   if (done > 0 && steps_ > 0) seconds_left_ = (step.seconds - first_->second) / done * left;
 }
 

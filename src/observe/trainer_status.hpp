@@ -22,7 +22,7 @@ class TrainerProgress {
   /// Returns whether it has changed.
   bool take(const events::Event& event);
   /// The body of the request; `time`: in UTC, as RFC 3339.
-  [[nodiscard]] std::string body(const std::string& time) const;
+  std::string body(const std::string& time) const;
 
  private:
   void take_step(const events::Step& step);

@@ -7,14 +7,14 @@
 namespace lockstep::ops {
 
 std::size_t axis_of(const std::string& op, const Attributes& attributes, const Shape& shape) {
-  const auto rank = static_cast<std::int64_t>(shape.size());
+  const std::int64_t rank = shape.size();
   const std::int64_t given = attributes.integer("axis"), axis = given < 0 ? given + rank : given;
   if (axis < 1 || axis >= rank) {
     throw Error(ExitCode::configuration,
                 fmt::format("{}: expected an axis from 1 to {}, or from the end -1 to {}, found {}", op, rank - 1,
                             1 - rank, given));
   }
-  return static_cast<std::size_t>(axis);
+  return axis;
 }
 
 }  // namespace lockstep::ops

@@ -22,8 +22,7 @@ struct ConvGroup {
   std::int64_t channels, filters, taps;
   bool channels_last;
   /// Index into the weight [all filters, channels, taps], or [all filters, taps, channels].
-  [[nodiscard]] LOCKSTEP_HOST_DEVICE std::int64_t weight(std::int64_t filter, std::int64_t channel,
-                                                         std::int64_t tap) const {
+  LOCKSTEP_HOST_DEVICE std::int64_t weight(std::int64_t filter, std::int64_t channel, std::int64_t tap) const {
     return channels_last ? (filter * taps + tap) * channels + channel : (filter * channels + channel) * taps + tap;
   }
 };
@@ -57,7 +56,7 @@ struct PixelsUnderWindows {
         out_width(s.image.out_width),
         taps(s, ConvGroup(s).channels),
         packs(device::can_pack(x, ConvGroup(s).channels)) {}
-  [[nodiscard]] LOCKSTEP_HOST_DEVICE const T* at(std::int64_t group, std::int64_t line, std::int64_t k) const {
+  LOCKSTEP_HOST_DEVICE const T* at(std::int64_t group, std::int64_t line, std::int64_t k) const {
     const std::int64_t pixel = kPixelsAreLines ? line : k, of_window = kPixelsAreLines ? k : line;
     const std::int64_t tap = of_window / taps.channels, channel = of_window - tap * taps.channels.value();
     const std::int64_t of_width = pixel / out_width, sample = of_width / out_height;
@@ -93,7 +92,7 @@ struct WindowsOverPixels {
         stride_right(s.window.width.stride),
         taps(s, ConvGroup(s).filters),
         packs(device::can_pack(y, ConvGroup(s).filters)) {}
-  [[nodiscard]] LOCKSTEP_HOST_DEVICE const T* at(std::int64_t group, std::int64_t line, std::int64_t k) const {
+  LOCKSTEP_HOST_DEVICE const T* at(std::int64_t group, std::int64_t line, std::int64_t k) const {
     const std::int64_t tap = k / taps.channels, filter = k - tap * taps.channels.value();
     const std::int64_t of_width = line / image_width, sample = of_width / image_height;
     // As far behind the first tap of the first window as the tap of the wanted window is.
@@ -118,7 +117,7 @@ struct FiltersOfPixels {
   bool packs;
   FiltersOfPixels(const T* y, const ConvShape& s)
       : output(y), filters(s.filters), of_group(ConvGroup(s).filters), packs(device::can_pack(y, of_group)) {}
-  [[nodiscard]] LOCKSTEP_HOST_DEVICE const T* at(std::int64_t group, std::int64_t line, std::int64_t k) const {
+  LOCKSTEP_HOST_DEVICE const T* at(std::int64_t group, std::int64_t line, std::int64_t k) const {
     return output + k * filters + group * of_group + line;
   }
 };
@@ -138,7 +137,7 @@ struct ConvWeights {
         sizes(s),
         of_tap(kFiltersAreLines ? sizes.channels : sizes.filters),
         packs(s.channels_last && device::can_pack(data, sizes.channels)) {}
-  [[nodiscard]] LOCKSTEP_HOST_DEVICE const T* at(std::int64_t group, std::int64_t line, std::int64_t k) const {
+  LOCKSTEP_HOST_DEVICE const T* at(std::int64_t group, std::int64_t line, std::int64_t k) const {
     const std::int64_t tap = k / of_tap, rest = k - tap * of_tap.value(), first = group * sizes.filters;
     return weight + (kFiltersAreLines ? sizes.weight(first + line, rest, tap) : sizes.weight(first + rest, line, tap));
   }

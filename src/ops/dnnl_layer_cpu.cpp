@@ -58,7 +58,7 @@ class Operand {
         elements_(spec.elements()),
         start_(aligned(at)),
         copies_(spec.dtype != compute_type) {
-    if (copies_) at = start_ + static_cast<std::size_t>(elements_) * size_of(compute_type);
+    if (copies_) at = start_ + elements_ * size_of(compute_type);
   }
   const void* read(const void* tensor, void* workspace) const {
     if (!copies_) return tensor;
@@ -83,7 +83,7 @@ class RoundedWeight {
     if (!keeps) at = start_ + size_;
   }
 
-  [[nodiscard]] std::size_t bytes() const { return copy_.size(); }
+  std::size_t bytes() const { return copy_.size(); }
 
   const void* get(const void* weight, std::uint64_t version, void* workspace) {
     if (size_ == 0) return weight;
@@ -156,9 +156,9 @@ class DnnlLayer final : public Kernel {
     forward_weight_ = PackedWeight(context_, plain_, forward.weights_desc(0), packed_at_);
   }
 
-  [[nodiscard]] std::size_t workspace_bytes() const override { return copies_; }
+  std::size_t workspace_bytes() const override { return copies_; }
 
-  [[nodiscard]] std::size_t kept_bytes() const override {
+  std::size_t kept_bytes() const override {
     if (packed_at_) return 0;
     std::size_t packed = directions_.forward.weights_desc(0).get_size();
     if (directions_.source_gradient) packed += directions_.source_gradient.weights_desc(0).get_size();
@@ -166,7 +166,7 @@ class DnnlLayer final : public Kernel {
   }
 
   /// Only for bfloat16: float32's kernels are covered by the fingerprint.
-  [[nodiscard]] std::string algorithms() const override {
+  std::string algorithms() const override {
     if (!native_) return "";
     const auto name = [](const dnnl::primitive_desc& direction) -> std::string {
       return direction ? direction.impl_info_str() : "";
@@ -196,27 +196,27 @@ class DnnlLayer final : public Kernel {
  private:
   /// The workspace: scratch, the weight's gradient in oneDNN's layout, a bias's gradient if it is not wanted, and
   /// copies of tensors, including the weight if it may not be kept.
-  [[nodiscard]] std::size_t scratch_bytes() const {
+  std::size_t scratch_bytes() const {
     std::size_t bytes = 0;
     for (const auto* direction : {&directions_.forward, &directions_.source_gradient, &directions_.weight_gradient}) {
       if (*direction) bytes = std::max(bytes, direction->scratchpad_desc().get_size());
     }
     return aligned(bytes);
   }
-  [[nodiscard]] std::size_t packed_gradient_bytes() const {
+  std::size_t packed_gradient_bytes() const {
     return directions_.weight_gradient ? aligned(directions_.weight_gradient.diff_weights_desc(0).get_size()) : 0;
   }
   /// Size of the larger copy of the weight.
-  [[nodiscard]] std::size_t packed_bytes() const {
+  std::size_t packed_bytes() const {
     const auto& source = directions_.source_gradient;
     return std::max(directions_.forward.weights_desc(0).get_size(), source ? source.weights_desc(0).get_size() : 0);
   }
-  [[nodiscard]] std::size_t scratch_and_gradient_bytes() const {
+  std::size_t scratch_and_gradient_bytes() const {
     return scratch_bytes() + packed_gradient_bytes() + tensors_.bias.get_size();
   }
 
-  [[nodiscard]] DnnlCall call_of(const dnnl::primitive_desc& direction,
-                                 std::vector<std::pair<int, dnnl::memory::desc>> arguments) const {
+  DnnlCall call_of(const dnnl::primitive_desc& direction,
+                   std::vector<std::pair<int, dnnl::memory::desc>> arguments) const {
     arguments.emplace_back(DNNL_ARG_SCRATCHPAD, direction.scratchpad_desc());
     return {context_, dnnl::primitive(direction.get()), arguments};
   }

@@ -21,7 +21,7 @@ inline Signature same_shape(const Attributes& /*attributes*/, std::span<const Te
 /// Operations per element, forward and backward.
 template <int Forward, int Backward>
 Cost elementwise_cost(const Attributes& /*attributes*/, std::span<const TensorSpec> inputs, const Signature& /*s*/) {
-  const auto n = static_cast<double>(inputs[0].elements());
+  const double n = inputs[0].elements();
   return {Forward * n, Backward * n};
 }
 

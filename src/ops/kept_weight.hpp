@@ -20,7 +20,7 @@ class KeptWeight {
         in_(in),
         transposed_(transposed) {}
 
-  [[nodiscard]] std::size_t bytes() const { return is_kept_ ? device::PackedMatrix::bytes(k_, n_) : 0; }
+  std::size_t bytes() const { return is_kept_ ? device::PackedMatrix::bytes(k_, n_) : 0; }
 
   /// result[rows, n] = x[rows, k] * weight
   void multiply(device::MatrixView x, const float* weight, std::uint64_t version, device::MatrixResult result) {

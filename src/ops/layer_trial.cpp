@@ -24,7 +24,7 @@ class TrialTensor {
     std::fill_n(bytes_.data(), bytes_.size(), std::byte{0xff});
   }
   TrialTensor(const TensorSpec& spec, std::uint64_t seed) : TrialTensor(spec) {
-    std::vector<float> values(static_cast<std::size_t>(spec.elements()));
+    std::vector<float> values(spec.elements());
     for (float& value : values) value = coin(seed);
     put(values);
   }

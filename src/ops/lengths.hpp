@@ -17,7 +17,7 @@ struct Lengths {
   const std::int32_t* data = nullptr;  ///< [samples]; null: every sample has all positions
   std::int64_t positions = 0;
   /// Of a sample: how many of its positions count.
-  [[nodiscard]] LOCKSTEP_HOST_DEVICE std::int64_t of(std::int64_t sample) const {
+  LOCKSTEP_HOST_DEVICE std::int64_t of(std::int64_t sample) const {
     if (data == nullptr) return positions;
     const std::int64_t length = data[sample] < 1 ? 1 : data[sample];
     return length < positions ? length : positions;

@@ -36,7 +36,7 @@ std::string OnnxScope::input(std::size_t i, Layout layout) {
 
 std::int64_t OnnxScope::axis_in(Layout layout, std::size_t axis, std::size_t dimensions) {
   const bool same = layout == Layout::channels_last || axis == 0 || dimensions < 3;
-  return static_cast<std::int64_t>(same ? axis : axis + 1 == dimensions ? 1 : axis + 1);
+  return same ? axis : axis + 1 == dimensions ? 1 : axis + 1;
 }
 
 std::string OnnxScope::fresh_name() {
@@ -70,7 +70,7 @@ std::string OnnxScope::constant(std::vector<float> values, Shape shape) {
 
 std::string OnnxScope::before_end(std::size_t index, std::int64_t positions) {
   std::vector<float> numbers;
-  for (std::int64_t t = 0; t < positions; ++t) numbers.push_back(static_cast<float>(t));
+  for (std::int64_t t = 0; t < positions; ++t) numbers.push_back(t);
   const std::string ends = reshape(lengths_as_floats(index), {0, 1});
   return add("Less", {constant(std::move(numbers), {positions}), ends});
 }

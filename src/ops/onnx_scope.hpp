@@ -59,23 +59,23 @@ class OnnxScope {
   OnnxScope(const Graph& graph, const Node& node, const Values& values, OnnxNodes& out)
       : graph_(graph), node_(node), values_(values), out_(out) {}
 
-  [[nodiscard]] const Node& node() const { return node_; }
-  [[nodiscard]] const Attributes& attributes() const { return node_.attributes; }
-  [[nodiscard]] const TensorSpec& input_spec(std::size_t i = 0) const { return graph_.at(node_.inputs.at(i)).spec; }
-  [[nodiscard]] const Shape& input_shape(std::size_t i = 0) const { return input_spec(i).shape; }
-  [[nodiscard]] const Shape& output_shape() const { return graph_.at(node_.outputs.front()).spec.shape; }
+  const Node& node() const { return node_; }
+  const Attributes& attributes() const { return node_.attributes; }
+  const TensorSpec& input_spec(std::size_t i = 0) const { return graph_.at(node_.inputs.at(i)).spec; }
+  const Shape& input_shape(std::size_t i = 0) const { return input_spec(i).shape; }
+  const Shape& output_shape() const { return graph_.at(node_.outputs.front()).spec.shape; }
 
   /// The order that input 0 was computed in.
-  [[nodiscard]] Layout layout() const;
+  Layout layout() const;
   /// The name of input i, in an order; it is transposed if it has not been yet.
   [[nodiscard]] std::string input(std::size_t i = 0, Layout layout = Layout::channels_last);
   /// Where dimension `axis` of our order is in another.
   [[nodiscard]] static std::int64_t axis_in(Layout layout, std::size_t axis, std::size_t dimensions);
 
-  [[nodiscard]] std::size_t parameters() const { return node_.parameters.size(); }
-  [[nodiscard]] std::string parameter(std::size_t i) const { return graph_.at(node_.parameters.at(i)).name; }
-  [[nodiscard]] std::string state(std::size_t i) const { return graph_.at(node_.states.at(i)).name; }
-  [[nodiscard]] std::span<const float> parameter_values(std::size_t i) const { return values_(node_.parameters.at(i)); }
+  std::size_t parameters() const { return node_.parameters.size(); }
+  std::string parameter(std::size_t i) const { return graph_.at(node_.parameters.at(i)).name; }
+  std::string state(std::size_t i) const { return graph_.at(node_.states.at(i)).name; }
+  std::span<const float> parameter_values(std::size_t i) const { return values_(node_.parameters.at(i)); }
 
   /// Adds a node; returns the name of its output.
   std::string add(const std::string& type, std::vector<std::string> inputs, std::vector<OnnxAttribute> attributes = {});

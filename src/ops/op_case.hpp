@@ -48,7 +48,7 @@ struct OpCase {
 /// A case of inputs and of lengths, one for each sample (ops/lengths.hpp).
 inline OpCase with_lengths(std::string name, Attributes attributes, std::vector<TensorSpec> inputs,
                            std::vector<std::int32_t> lengths) {
-  const int last = static_cast<int>(inputs.size());
+  const int last = inputs.size();
   inputs.push_back({DType::i32, {static_cast<std::int64_t>(lengths.size())}});
   OpCase made{.name = std::move(name), .attributes = std::move(attributes), .inputs = std::move(inputs)};
   made.integer_bound = 1;

@@ -41,7 +41,7 @@ const float* ElementRows::target(const void* all, std::int64_t sample, void* wor
                               "the loss cross_entropy",
                               from[i]));
     }
-    to[i] = static_cast<float>(from[i]);
+    to[i] = from[i];
   }
   return to;
 }

@@ -21,14 +21,12 @@ struct ElementRows {
 
   ElementRows() = default;
   explicit ElementRows(const KernelRequest& request);
-  [[nodiscard]] std::int64_t elements() const { return batch * size; }
+  std::int64_t elements() const { return batch * size; }
   /// Of target(): a sample's labels as floats.
-  [[nodiscard]] std::size_t workspace_bytes() const {
-    return labels ? static_cast<std::size_t>(size) * sizeof(float) : 0;
-  }
+  std::size_t workspace_bytes() const { return labels ? size * sizeof(float) : 0; }
   /// A sample's target; labels are written to `workspace`, which has room for `size` floats then. Throws Error(data)
   /// if one is neither 0 nor 1.
-  [[nodiscard]] const float* target(const void* all, std::int64_t sample, void* workspace) const;
+  const float* target(const void* all, std::int64_t sample, void* workspace) const;
   /// Throws Error(data) that begins with `op` if a target of the sample is not from 0 to 1.
   void require_shares(const std::string& op, const float* targets) const;
 };

@@ -19,7 +19,7 @@ struct ElementTarget {
       : values(rows.labels ? nullptr : static_cast<const float*>(target)),
         labels(rows.labels ? static_cast<const std::int32_t*>(target) : nullptr) {}
 
-  [[nodiscard]] LOCKSTEP_HOST_DEVICE float at(std::int64_t i) const {
+  LOCKSTEP_HOST_DEVICE float at(std::int64_t i) const {
     if (!kBinary || labels == nullptr) return values[i];
     return labels[i] == 0 ? 0.0F : labels[i] == 1 ? 1.0F : __builtin_nanf("");
   }

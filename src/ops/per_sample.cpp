@@ -41,7 +41,7 @@ ClassRows::ClassRows(const KernelRequest& request) : soft(request.inputs[1].dtyp
   classes = shape.back();
   for (std::size_t i = 1; i + 1 < shape.size(); ++i) per_sample *= shape[i];
   ignores = request.attributes != nullptr && request.attributes->has("ignored_index");
-  if (ignores) ignored_index = static_cast<std::int32_t>(request.attributes->integer("ignored_index"));
+  if (ignores) ignored_index = request.attributes->integer("ignored_index");
 }
 
 std::int32_t ClassRows::label(const void* target, std::int64_t row) const {

@@ -25,15 +25,15 @@ struct ClassRows {
 
   ClassRows() = default;
   explicit ClassRows(const KernelRequest& request);
-  [[nodiscard]] std::int64_t rows() const { return batch * per_sample; }
+  std::int64_t rows() const { return batch * per_sample; }
   /// The row's label. Throws Error(data) if it is not one of the classes.
-  [[nodiscard]] std::int32_t label(const void* target, std::int64_t row) const;
+  std::int32_t label(const void* target, std::int64_t row) const;
   /// The class with the largest of a row's values; of equal ones, that of the lower index.
-  [[nodiscard]] std::int64_t best_class(const float* values) const;
+  std::int64_t best_class(const float* values) const;
   /// The class that a row's target names: its label, which throws as label() does, or the best one by its weights.
-  [[nodiscard]] std::int64_t target_class(const void* target, std::int64_t row) const;
+  std::int64_t target_class(const void* target, std::int64_t row) const;
   /// Whether the row counts: its label is not the ignored one.
-  [[nodiscard]] bool counts(const void* target, std::int64_t row) const {
+  bool counts(const void* target, std::int64_t row) const {
     return soft || !ignores || static_cast<const std::int32_t*>(target)[row] != ignored_index;
   }
 };

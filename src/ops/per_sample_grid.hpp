@@ -23,10 +23,10 @@ struct ClassTarget {
         ignored(rows.ignored_index),
         ignores(rows.ignores) {}
 
-  [[nodiscard]] LOCKSTEP_HOST_DEVICE bool counts(std::int64_t row) const {
+  LOCKSTEP_HOST_DEVICE bool counts(std::int64_t row) const {
     return labels == nullptr || !ignores || labels[row] != ignored;
   }
-  [[nodiscard]] LOCKSTEP_HOST_DEVICE bool is_class(std::int64_t label) const { return label >= 0 && label < classes; }
+  LOCKSTEP_HOST_DEVICE bool is_class(std::int64_t label) const { return label >= 0 && label < classes; }
 };
 
 /// Sums a sample's rows that count: their values, in lanes, and their number. One group per sample.

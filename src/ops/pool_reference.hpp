@@ -26,8 +26,7 @@ inline ReferenceResult pool_reference(const PoolShape& s, const DoubleTensor& x,
       if (row < 0 || row >= m.height || column < 0 || column >= m.width) {
         ++outside;
       } else {
-        covered.push_back(
-            x.values.at(static_cast<std::size_t>(((n * m.height + row) * m.width + column) * m.channels + c)));
+        covered.push_back(x.values.at(((n * m.height + row) * m.width + column) * m.channels + c));
       }
     }
     y.values.push_back(of(covered, outside));

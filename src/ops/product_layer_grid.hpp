@@ -28,10 +28,10 @@ class LayerProducts {
   LayerProducts(const LayerProducts&) = delete;
   LayerProducts& operator=(const LayerProducts&) = delete;
   virtual ~LayerProducts() = default;
-  [[nodiscard]] virtual std::size_t workspace_bytes() const { return 0; }
-  [[nodiscard]] virtual std::string algorithms() const { return ""; }  ///< see Kernel
+  virtual std::size_t workspace_bytes() const { return 0; }
+  virtual std::string algorithms() const { return ""; }  ///< see Kernel
   /// Elements that they need between the rows of dy, if that is a copy.
-  [[nodiscard]] virtual std::int64_t gradient_gap() const { return 0; }
+  virtual std::int64_t gradient_gap() const { return 0; }
   /// `bias`: null if there is none.
   virtual void output(const ProductCall& call, const void* x, const void* weight, const float* bias, void* y) = 0;
   virtual void input_gradient(const ProductCall& call, const void* dy, const void* weight, void* dx) = 0;
@@ -66,7 +66,7 @@ class ProductOperand {
         copies_(changes || spec.dtype != compute_type) {
     LOCKSTEP_CHECK(gap == 0 || (copies_ && !changes), "gaps are made where fp32 is copied");
     const std::int64_t gaps = elements_ == 0 ? 0 : elements_ / row_ * gap_;
-    if (copies_) at += aligned_for_libraries(static_cast<std::size_t>(elements_ + gaps) * size_of(compute_type));
+    if (copies_) at += aligned_for_libraries((elements_ + gaps) * size_of(compute_type));
   }
   const void* read(GpuStream* stream, const void* tensor, void* workspace) const {
     if (!copies_) return tensor;
@@ -81,7 +81,7 @@ class ProductOperand {
     }
     return to;
   }
-  [[nodiscard]] void* copy(void* workspace) const { return static_cast<std::byte*>(workspace) + start_; }
+  void* copy(void* workspace) const { return static_cast<std::byte*>(workspace) + start_; }
 
  private:
   DType compute_type_;
@@ -100,8 +100,8 @@ class ProductLayer : public Kernel {
         dy_(gradient_operand(request, *products_, copies_)),
         bias_(request.parameters.size() > 1) {}
 
-  [[nodiscard]] std::size_t workspace_bytes() const override { return copies_ + products_->workspace_bytes(); }
-  [[nodiscard]] std::string algorithms() const override { return products_->algorithms(); }
+  std::size_t workspace_bytes() const override { return copies_ + products_->workspace_bytes(); }
+  std::string algorithms() const override { return products_->algorithms(); }
 
   void forward(const ForwardCall& call) override {
     const auto* bias = bias_ ? static_cast<const float*>(call.parameters[1]) : nullptr;
@@ -148,7 +148,7 @@ class ProductLayer : public Kernel {
     if (void* dx = call.input_gradients[0]; dx != nullptr) products_->input_gradient(to, dy, call.parameters[0], dx);
   }
   template <class Call>
-  [[nodiscard]] ProductCall rest(const Call& call) const {
+  ProductCall rest(const Call& call) const {
     return {stream_of(call), static_cast<std::byte*>(call.workspace) + copies_};
   }
 

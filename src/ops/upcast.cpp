@@ -52,7 +52,7 @@ class Copies {
       : casts_(&casts), specs_(specs), rounded_to_(rounded_to) {
     for (const TensorSpec& spec : specs) {
       starts_.push_back(at);
-      if (copies(spec)) at += kernel_aligned(static_cast<std::size_t>(spec.elements()) * sizeof(float));
+      if (copies(spec)) at += kernel_aligned(spec.elements() * sizeof(float));
     }
   }
 
@@ -89,7 +89,7 @@ class Copies {
   }
 
  private:
-  [[nodiscard]] bool copies(const TensorSpec& spec) const {
+  bool copies(const TensorSpec& spec) const {
     return is_low_precision(spec.dtype) || (is_low_precision(rounded_to_) && spec.dtype == DType::f32);
   }
   const Casts* casts_ = nullptr;
@@ -101,7 +101,7 @@ class Copies {
 };
 
 /// Copies of the float32 parameters, rounded once per version of them; if nothing may be kept, in each call, in the
-/// workspace at `at`. Only on the CPU: a GPU keeps them beside the parameters (exec/gpu_tensors.hpp).
+/// workspace at `at`. Only on the CPU: a GPU keeps them beside the parameters (step/exec/gpu_tensors.hpp).
 class RoundedParameters {
  public:
   RoundedParameters(const Casts& casts, const KernelRequest& request, std::size_t& at)
@@ -116,7 +116,7 @@ class RoundedParameters {
     }
   }
 
-  [[nodiscard]] std::size_t bytes() const {
+  std::size_t bytes() const {
     std::size_t sum = 0;
     for (const AlignedBytes& copy : copies_) sum += copy.size();
     return sum;
@@ -163,12 +163,12 @@ class UpcastKernel final : public Kernel {
     input_gradients_ = Copies(*casts_, request.inputs, DType::f32, bytes_);
   }
 
-  [[nodiscard]] std::size_t workspace_bytes() const override { return bytes_; }
-  [[nodiscard]] std::size_t kept_bytes() const override { return kernel_->kept_bytes() + rounded_.bytes(); }
-  [[nodiscard]] std::string algorithms() const override { return kernel_->algorithms(); }
-  [[nodiscard]] bool adds_gradient(std::size_t parameter) const override { return kernel_->adds_gradient(parameter); }
+  std::size_t workspace_bytes() const override { return bytes_; }
+  std::size_t kept_bytes() const override { return kernel_->kept_bytes() + rounded_.bytes(); }
+  std::string algorithms() const override { return kernel_->algorithms(); }
+  bool adds_gradient(std::size_t parameter) const override { return kernel_->adds_gradient(parameter); }
 
-  [[nodiscard]] bool can_recompute() const override { return kernel_->can_recompute(); }
+  bool can_recompute() const override { return kernel_->can_recompute(); }
 
   void forward(const ForwardCall& call) override { run(call, &Kernel::forward); }
   void recompute(const ForwardCall& call) override { run(call, &Kernel::recompute); }

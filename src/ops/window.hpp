@@ -19,7 +19,7 @@ namespace lockstep::ops {
 /// One direction of the window, in pixels.
 struct WindowAxis {
   std::int64_t kernel = 1, stride = 1, dilation = 1, before = 0, after = 0;
-  [[nodiscard]] std::int64_t reach() const { return dilation * (kernel - 1) + 1; }  ///< pixels from first to last tap
+  std::int64_t reach() const { return dilation * (kernel - 1) + 1; }  ///< pixels from first to last tap
 };
 
 struct Window {
@@ -66,7 +66,7 @@ struct Taps {
         first(std::max<std::int64_t>(0, -origin)),
         last(std::min(axis.kernel, size - origin)) {}
   std::int64_t origin, first, last;
-  [[nodiscard]] LOCKSTEP_HOST_DEVICE std::int64_t count() const { return last - first; }
+  LOCKSTEP_HOST_DEVICE std::int64_t count() const { return last - first; }
 };
 
 }  // namespace lockstep::ops

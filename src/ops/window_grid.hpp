@@ -39,9 +39,7 @@ struct ImageDivisors {
   ImageDivisors(std::int64_t image_height, std::int64_t image_width, std::int64_t image_channels)
       : height(image_height), width(image_width), channels(image_channels) {}
   Divisor height, width, channels;
-  [[nodiscard]] LOCKSTEP_HOST_DEVICE ImagePosition position(std::int64_t i) const {
-    return {i, height, width, channels};
-  }
+  LOCKSTEP_HOST_DEVICE ImagePosition position(std::int64_t i) const { return {i, height, width, channels}; }
 };
 
 /// A window that covers a pixel.

@@ -1,4 +1,4 @@
-#include "balance/balancer.hpp"
+#include "step/balance/balancer.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Waves of gathers of the ranks of a part: no order of them lets ranks wait for each other in a circle.
-#include "balance/gather_waves.hpp"
+#include "step/balance/gather_waves.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Greedy splits: compared with the exact ones, and for a cluster that is too large for those.
-#include "balance/large_split.hpp"
+#include "step/balance/large_split.hpp"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 #include <numeric>
 #include <random>
 
-#include "balance/split.hpp"
+#include "step/balance/split.hpp"
 
 namespace lockstep::balance {
 namespace {

@@ -1,4 +1,4 @@
-#include "balance/pipeline.hpp"
+#include "step/balance/pipeline.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "balance/split.hpp"
+#include "step/balance/split.hpp"
 
 #include <gtest/gtest.h>
 

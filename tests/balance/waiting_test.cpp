@@ -1,4 +1,4 @@
-#include "balance/waiting.hpp"
+#include "step/balance/waiting.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,10 +1,10 @@
-#include "balance/weights.hpp"
+#include "step/balance/weights.hpp"
 
 #include <gtest/gtest.h>
 
-#include "balance/cost.hpp"
-#include "balance/record.hpp"
 #include "lockstep/error.hpp"
+#include "step/balance/cost.hpp"
+#include "step/balance/record.hpp"
 
 namespace lockstep::balance {
 namespace {

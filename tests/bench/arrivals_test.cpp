@@ -1,4 +1,4 @@
-#include "bench/arrivals.hpp"
+#include "tools/bench/arrivals.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,12 +1,12 @@
-#include "bench/goodput.hpp"
+#include "tools/bench/goodput.hpp"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 
-#include "bench/checkpoint_interval.hpp"
-#include "bench/goodput_sweep.hpp"
 #include "seeds.hpp"
+#include "tools/bench/checkpoint_interval.hpp"
+#include "tools/bench/goodput_sweep.hpp"
 
 namespace lockstep::bench {
 namespace {

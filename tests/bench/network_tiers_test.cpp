@@ -1,4 +1,4 @@
-#include "bench/network_tiers.hpp"
+#include "tools/bench/network_tiers.hpp"
 
 #include <gtest/gtest.h>
 

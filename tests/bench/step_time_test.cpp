@@ -1,9 +1,9 @@
-#include "bench/step_time.hpp"
+#include "tools/bench/step_time.hpp"
 
 #include <gtest/gtest.h>
 
-#include "balance/split.hpp"
 #include "seeds.hpp"
+#include "step/balance/split.hpp"
 
 namespace lockstep::bench {
 namespace {

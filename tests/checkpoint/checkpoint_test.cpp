@@ -1,6 +1,6 @@
 // Checkpoints on a working disk: what is written is what is read, on any number of ranks, cut or whole; damage is
 // reported by name; which checkpoints are kept.
-#include "checkpoint/checkpoint.hpp"
+#include "run/checkpoint/checkpoint.hpp"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -10,12 +10,12 @@
 #include <mutex>
 
 #include "checkpoint/faulty_files.hpp"
-#include "checkpoint/reader.hpp"
-#include "checkpoint/run_directory.hpp"
 #include "checkpoint/support.hpp"
 #include "core/digest.hpp"
 #include "core/unfit_hosts.hpp"
 #include "lockstep/error.hpp"
+#include "run/checkpoint/reader.hpp"
+#include "run/checkpoint/run_directory.hpp"
 
 namespace lockstep::checkpoint {
 

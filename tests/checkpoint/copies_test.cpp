@@ -1,5 +1,5 @@
 // Copies in an object store that sends slowly: whoever waits is told of bytes as they come.
-#include "checkpoint/copies.hpp"
+#include "run/checkpoint/copies.hpp"
 
 #include <arpa/inet.h>
 #include <fmt/format.h>

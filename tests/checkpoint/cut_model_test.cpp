@@ -8,12 +8,12 @@
 #include <set>
 
 #include "checkpoint/faulty_files.hpp"
-#include "checkpoint/reader.hpp"
-#include "checkpoint/saved_model.hpp"
 #include "checkpoint/support.hpp"
 #include "comm/transport/work_together.hpp"
 #include "lockstep/error.hpp"
 #include "lockstep/random.hpp"
+#include "run/checkpoint/reader.hpp"
+#include "run/checkpoint/saved_model.hpp"
 
 namespace lockstep::checkpoint {
 

@@ -8,10 +8,10 @@
 #include <thread>
 
 #include "checkpoint/faulty_files.hpp"
-#include "checkpoint/reports.hpp"
-#include "checkpoint/run_directory.hpp"
 #include "checkpoint/support.hpp"
 #include "lockstep/error.hpp"
+#include "run/checkpoint/reports.hpp"
+#include "run/checkpoint/run_directory.hpp"
 
 namespace lockstep::checkpoint {
 

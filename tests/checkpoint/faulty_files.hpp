@@ -15,8 +15,8 @@
 #include <string>
 #include <vector>
 
-#include "checkpoint/files.hpp"
 #include "lockstep/error.hpp"
+#include "run/checkpoint/files.hpp"
 
 namespace lockstep::checkpoint {
 

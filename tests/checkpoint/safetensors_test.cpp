@@ -1,4 +1,4 @@
-#include "checkpoint/safetensors.hpp"
+#include "run/checkpoint/safetensors.hpp"
 
 #include <gtest/gtest.h>
 

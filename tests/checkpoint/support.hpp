@@ -12,9 +12,9 @@
 #include <string>
 #include <vector>
 
-#include "checkpoint/checkpoint.hpp"
-#include "checkpoint/layout.hpp"
-#include "checkpoint/writer.hpp"
+#include "run/checkpoint/checkpoint.hpp"
+#include "run/checkpoint/layout.hpp"
+#include "run/checkpoint/writer.hpp"
 
 namespace lockstep::checkpoint {
 

@@ -116,7 +116,7 @@ class Lora(WithFolder):
 
 
 class Peft(WithFolder):
-    """Adapters as Hugging Face's PEFT has them, out and in again; beside the real one: tests/exchange/torch_test.py."""
+    """Adapters as Hugging Face's PEFT has them, out and in again; beside the real one: tests/formats/torch_test.py."""
 
     @classmethod
     def setUpClass(cls):

@@ -3,7 +3,7 @@ target_link_libraries(comm_test PRIVATE MPI::MPI_CXX)
 # The all-reduce between processes, under mpirun.
 add_executable(mpi_reduce_check ${CMAKE_CURRENT_LIST_DIR}/mpi_reduce_check.cpp)
 target_include_directories(mpi_reduce_check PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
-target_link_libraries(mpi_reduce_check PRIVATE lockstep_comm_reduce lockstep_flags fmt::fmt)
+target_link_libraries(mpi_reduce_check PRIVATE lockstep_reduce lockstep_flags fmt::fmt)
 lockstep_script_test(comm.mpi COMMAND bash ${CMAKE_CURRENT_LIST_DIR}/mpi_reduce_test.sh)
 # Ranks that die at a moment of the test's choice.
 add_library(stop_at_mapping SHARED ${CMAKE_CURRENT_LIST_DIR}/stop_at_mapping.cpp)
@@ -13,5 +13,5 @@ lockstep_script_test(comm.killed_ranks ALONE COMMAND python3 ${CMAKE_CURRENT_LIS
 # Ranks where /dev/shm is small.
 add_executable(small_shm_check ${CMAKE_CURRENT_LIST_DIR}/small_shm_check.cpp)
 target_include_directories(small_shm_check PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
-target_link_libraries(small_shm_check PRIVATE lockstep_comm_reduce lockstep_flags fmt::fmt)
+target_link_libraries(small_shm_check PRIVATE lockstep_reduce lockstep_flags fmt::fmt)
 lockstep_script_test(comm.small_shm COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/small_shm_test.py)

@@ -85,7 +85,7 @@ class Limits(unittest.TestCase):
                 print(f"{kernel} for {arch} has {usage['stack']} bytes of stack")
 
     def test_the_flag_of_an_overflow_is_set_atomically(self):
-        """By the kernel that gathers gradients (optim/update_kernels.hpp); the flag is the only integer that it
+        """By the kernel that gathers gradients (step/optim/update_kernels.hpp); the flag is the only integer that it
         stores."""
         text = subprocess.run([CUOBJDUMP, "--dump-ptx", MODULE], capture_output=True, text=True, check=True).stdout
         kernels = [kernel for kernel in text.split(".entry ")[1:] if "5optim13GatherFunctor" in kernel.split("(")[0]]

@@ -5,7 +5,7 @@
 
 #include <cstddef>
 
-#include "telemetry/nvml.hpp"
+#include "observe/telemetry/nvml.hpp"
 
 namespace lockstep::telemetry::nvml {
 namespace {

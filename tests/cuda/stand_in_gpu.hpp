@@ -4,10 +4,10 @@
 
 #include "comm/transport/gpu_transport.hpp"
 #include "cuda/host_transport.hpp"
+#include "data/input/gather_kernels.hpp"
 #include "device/gpu/gpu.hpp"
-#include "input/gather_kernels.hpp"
 #include "ops/registry.hpp"
-#include "optim/grid_update_kernels.hpp"
+#include "step/optim/grid_update_kernels.hpp"
 
 #if STAND_IN_CHECKED
 #include "cuda/checked_transport.hpp"

@@ -10,10 +10,10 @@
 #include "cuda/this_gpu.hpp"
 #include "device/gpu/gpu_memory.hpp"
 #include "lockstep/random.hpp"
-#include "optim/newton_schulz_grid.hpp"
-#include "optim/optimizers/muon.hpp"
-#include "optim/update_kernels.hpp"
 #include "optim/updater_bench.hpp"
+#include "step/optim/newton_schulz_grid.hpp"
+#include "step/optim/optimizers/muon.hpp"
+#include "step/optim/update_kernels.hpp"
 
 namespace lockstep::optim {
 

@@ -69,7 +69,7 @@ if(LOCKSTEP_CUDA_FOUND)
     ${CMAKE_CURRENT_LIST_DIR}/profiler_test.cpp ${MODULE_HOST_SOURCES})
   target_include_directories(cuda_test PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
   target_include_directories(cuda_test SYSTEM PRIVATE ${CUDNN_INCLUDE_DIR} ${NCCL_INCLUDE_DIR})
-  target_link_libraries(cuda_test PRIVATE lockstep_comm_reduce lockstep_flags lockstep_cuda_flags CUDA::cudart CUDA::cublasLt
+  target_link_libraries(cuda_test PRIVATE lockstep_reduce lockstep_flags lockstep_cuda_flags CUDA::cudart CUDA::cublasLt
     ${CUDNN_LIBRARY} CUDA::nvrtc ${NCCL_LIBRARY} fmt::fmt GTest::gtest_main)
   gtest_discover_tests(cuda_test TEST_PREFIX cuda. DISCOVERY_TIMEOUT 60 PROPERTIES LABELS cuda)
 
@@ -89,7 +89,7 @@ if(LOCKSTEP_CUDA_FOUND)
     ${CMAKE_CURRENT_LIST_DIR}/scripted_nccl.cpp ${NCCL_CALLERS} ${CMAKE_SOURCE_DIR}/src/device/cuda/check.cpp)
   target_include_directories(cuda_nccl_test PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
   target_include_directories(cuda_nccl_test SYSTEM PRIVATE ${CUDNN_INCLUDE_DIR} ${NCCL_INCLUDE_DIR})
-  target_link_libraries(cuda_nccl_test PRIVATE lockstep_comm_reduce lockstep_flags CUDA::cudart CUDA::cublasLt
+  target_link_libraries(cuda_nccl_test PRIVATE lockstep_reduce lockstep_flags CUDA::cudart CUDA::cublasLt
     ${CUDNN_LIBRARY} fmt::fmt GTest::gtest_main)
   gtest_discover_tests(cuda_nccl_test TEST_PREFIX cuda. DISCOVERY_TIMEOUT 60 PROPERTIES LABELS cuda)
 

@@ -1,13 +1,13 @@
 // Combining, fitting, calibration and disagreement, against values worked out by hand.
-#include "ensemble/combine.hpp"
+#include "run/ensemble/combine.hpp"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 
-#include "ensemble/calibration.hpp"
-#include "ensemble/fit.hpp"
 #include "lockstep/trainer.hpp"
+#include "run/ensemble/calibration.hpp"
+#include "run/ensemble/fit.hpp"
 
 namespace lockstep::ensemble {
 namespace {

@@ -1,10 +1,10 @@
-#include "ensemble/shares.hpp"
+#include "run/ensemble/shares.hpp"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
-#include "ensemble/soup.hpp"
+#include "run/ensemble/soup.hpp"
 
 namespace lockstep::ensemble {
 namespace {

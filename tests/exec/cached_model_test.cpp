@@ -1,17 +1,17 @@
 // Position by position with kept keys and values, a model has the bits of its whole window.
-#include "exec/cached_model.hpp"
+#include "step/exec/cached_model.hpp"
 
 #include <gtest/gtest.h>
 
 #include <array>
 #include <cstring>
 
-#include "exec/cpu_device.hpp"
-#include "exec/executor.hpp"
 #include "graph/zoo.hpp"
 #include "lockstep/graph_builder.hpp"
 #include "lockstep/registry.hpp"
 #include "ops/registry.hpp"
+#include "step/exec/cpu_device.hpp"
+#include "step/exec/executor.hpp"
 
 namespace lockstep::exec {
 

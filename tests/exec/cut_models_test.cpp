@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <numeric>
 
-#include "exec/cpu_device.hpp"
 #include "graph/cut.hpp"
 #include "graph/model_graph.hpp"
 #include "graph/parts.hpp"
@@ -14,6 +13,7 @@
 #include "graph/zoo.hpp"
 #include "lockstep/error.hpp"
 #include "ops/registry.hpp"
+#include "step/exec/cpu_device.hpp"
 
 namespace lockstep::exec {
 

@@ -1,6 +1,6 @@
 // The executor on small nets: after the first steps a step allocates nothing (the one exception is oneDNN's own
 // bookkeeping, a few hundred bytes per call), and a worker's errors reach the caller.
-#include "exec/executor.hpp"
+#include "step/exec/executor.hpp"
 
 #include <gtest/gtest.h>
 #include <omp.h>
@@ -10,9 +10,9 @@
 #include <limits>
 
 #include "allocation_counter.hpp"
-#include "exec/cpu_device.hpp"
 #include "lockstep/graph_builder.hpp"
 #include "ops/registry.hpp"
+#include "step/exec/cpu_device.hpp"
 
 namespace lockstep::exec {
 

@@ -1,5 +1,5 @@
 // When a worker needs which parameters from other hosts.
-#include "exec/fetched_parameters.hpp"
+#include "step/exec/fetched_parameters.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Where gathered parameters lie in slots, and the order of gathers and buckets.
-#include "exec/gather_layout.hpp"
+#include "step/exec/gather_layout.hpp"
 
 #include <gtest/gtest.h>
 

@@ -7,17 +7,17 @@
 #include "comm/reduce/all_reduce_gpu.hpp"
 #include "device/fake_gpu.hpp"
 #include "exec/checked_kernel.hpp"
-#include "exec/cpu_device.hpp"
-#include "exec/device.hpp"
-#include "exec/executor.hpp"
-#include "exec/gpu_device.hpp"
-#include "exec/memory_needs.hpp"
-#include "exec/micro_batch_runner.hpp"
 #include "graph/precision.hpp"
 #include "lockstep/error.hpp"
 #include "lockstep/graph_builder.hpp"
 #include "lockstep/random.hpp"
 #include "ops/registry.hpp"
+#include "step/exec/cpu_device.hpp"
+#include "step/exec/device.hpp"
+#include "step/exec/executor.hpp"
+#include "step/exec/gpu_device.hpp"
+#include "step/exec/memory_needs.hpp"
+#include "step/exec/micro_batch_runner.hpp"
 
 namespace lockstep::exec {
 

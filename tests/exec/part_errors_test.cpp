@@ -8,11 +8,11 @@
 
 #include "core/input_source.hpp"
 #include "core/spans.hpp"
-#include "exec/cpu_device.hpp"
-#include "exec/executor.hpp"
 #include "exec/part_nets.hpp"
 #include "graph/cut.hpp"
 #include "graph/parts.hpp"
+#include "step/exec/cpu_device.hpp"
+#include "step/exec/executor.hpp"
 
 namespace lockstep::exec {
 

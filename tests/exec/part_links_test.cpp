@@ -1,6 +1,6 @@
 // Tags of messages between parts: however many micro-batches there are, few tags are enough, and no message can be
 // taken for another one.
-#include "exec/part_links.hpp"
+#include "step/exec/part_links.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,13 +1,13 @@
 // Where parts wait and when they send: neither earlier nor later than their programs require.
-#include "exec/part_steps.hpp"
+#include "step/exec/part_steps.hpp"
 
 #include <gtest/gtest.h>
 
-#include "exec/compiled.hpp"
-#include "exec/cpu_device.hpp"
 #include "exec/part_nets.hpp"
 #include "graph/cut.hpp"
 #include "graph/parts.hpp"
+#include "step/exec/compiled.hpp"
+#include "step/exec/cpu_device.hpp"
 
 namespace lockstep::exec {
 

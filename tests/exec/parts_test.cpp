@@ -12,13 +12,13 @@
 #include <memory>
 #include <random>
 
-#include "exec/cpu_device.hpp"
-#include "exec/kernel_set.hpp"
-#include "exec/micro_batch_runner.hpp"
 #include "exec/part_nets.hpp"
 #include "graph/cut.hpp"
 #include "graph/program.hpp"
 #include "lockstep/error.hpp"
+#include "step/exec/cpu_device.hpp"
+#include "step/exec/kernel_set.hpp"
+#include "step/exec/micro_batch_runner.hpp"
 
 namespace lockstep::exec {
 

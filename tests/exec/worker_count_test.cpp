@@ -1,5 +1,5 @@
 // A rank's share of its host's cores.
-#include "exec/worker_pool.hpp"
+#include "step/exec/worker_pool.hpp"
 
 #include <gtest/gtest.h>
 

@@ -2,9 +2,9 @@
 // and if a checkpoint is reported as intact, every tensor that its manifest lists completely can be loaded.
 #include <filesystem>
 
-#include "checkpoint/checkpoint.hpp"
 #include "core/untrusted.hpp"
 #include "fuzz/support.hpp"
+#include "run/checkpoint/checkpoint.hpp"
 
 using namespace lockstep;
 

@@ -1,7 +1,7 @@
 // manifest.json of a checkpoint: accepted input is written and accepted again, with the same content.
-#include "checkpoint/manifest.hpp"
 #include "core/plain_name.hpp"
 #include "fuzz/support.hpp"
+#include "run/checkpoint/manifest.hpp"
 
 using namespace lockstep;
 

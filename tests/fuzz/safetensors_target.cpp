@@ -2,8 +2,8 @@
 // copied out, and survive a round trip.
 #include <algorithm>
 
-#include "checkpoint/safetensors.hpp"
 #include "fuzz/support.hpp"
+#include "run/checkpoint/safetensors.hpp"
 
 using namespace lockstep;
 

@@ -51,17 +51,17 @@ foreach(NAME tar archive idx cifar csv parquet image text tokens tokenizer packe
   lockstep_fuzz_target(${NAME} LINKS lockstep_data)
 endforeach()
 
-lockstep_fuzz_target(manifest ROOM checkpoint SOURCES checkpoint/manifest.cpp LINKS nlohmann_json::nlohmann_json)
-lockstep_fuzz_target(safetensors ROOM checkpoint SOURCES checkpoint/safetensors.cpp LINKS nlohmann_json::nlohmann_json)
+lockstep_fuzz_target(manifest ROOM checkpoint SOURCES run/checkpoint/manifest.cpp LINKS nlohmann_json::nlohmann_json)
+lockstep_fuzz_target(safetensors ROOM checkpoint SOURCES run/checkpoint/safetensors.cpp LINKS nlohmann_json::nlohmann_json)
 lockstep_fuzz_target(checkpoint ROOM checkpoint MUTATOR manifest LINKS nlohmann_json::nlohmann_json
-  SOURCES checkpoint/checkpoint.cpp checkpoint/manifest.cpp checkpoint/safetensors.cpp checkpoint/files.cpp)
+  SOURCES run/checkpoint/checkpoint.cpp run/checkpoint/manifest.cpp run/checkpoint/safetensors.cpp run/checkpoint/files.cpp)
 
 lockstep_fuzz_target(hostfile ROOM launch LINKS Threads::Threads
   SOURCES launch/hosts.cpp launch/child.cpp launch/processes.cpp)
 lockstep_fuzz_target(control_socket ROOM launch SOURCES launch/control_server.cpp launch/control_socket.cpp
   launch/listening.cpp launch/hosts.cpp launch/child.cpp launch/processes.cpp LINKS Threads::Threads)
 
-lockstep_fuzz_target(run_events SOURCES cli/run_events.cpp telemetry/event_json.cpp LINKS nlohmann_json::nlohmann_json)
+lockstep_fuzz_target(run_events SOURCES cli/run_events.cpp observe/telemetry/event_json.cpp LINKS nlohmann_json::nlohmann_json)
 lockstep_fuzz_target(trace ROOM telemetry LINKS nlohmann_json::nlohmann_json
-  SOURCES telemetry/rank_trace.cpp telemetry/trace_events.cpp telemetry/merged_trace.cpp
-  telemetry/diagnosis.cpp telemetry/text.cpp)
+  SOURCES observe/telemetry/rank_trace.cpp observe/telemetry/trace_events.cpp observe/telemetry/merged_trace.cpp
+  observe/telemetry/diagnosis.cpp observe/telemetry/text.cpp)

@@ -8,12 +8,12 @@ import unittest
 SCRIPT = pathlib.Path(__file__).resolve().parents[2] / "scripts" / "check_includes.py"
 
 README = """
-| level | room | job | may use |
-|---|---|---|---|
-| 0 | `core` | base | - |
-| 1 | `data` | readers | core |
-| 1 | `graph` | models | core |
-| 2 | `cli` | program | all |
+| level | room | folders | job | may use |
+|---|---|---|---|---|
+| 0 | `core` | - | base | - |
+| 1 | `data` | `store`, `.`, `input` | readers | core |
+| 1 | `graph` | - | models | core |
+| 2 | `cli` | - | program | all |
 
 | public header | room |
 |---|---|
@@ -68,6 +68,16 @@ class CheckIncludes(unittest.TestCase):
         self.expect({"src/data/png.cpp": '#include "core/digest.hpp"\n#include "graph/model.hpp"\n',
                      "src/graph/model.hpp": ""},
                     "src/data/png.cpp:2: room 'data' includes \"graph/model.hpp\" of room 'graph'; it may use: core")
+
+    def test_a_folder_that_comes_later(self):
+        later = {"src/data/input/schema.hpp": '#include "data/png.hpp"\n#include "data/store/client.hpp"\n',
+                 "src/data/png.hpp": '#include "data/store/client.hpp"\n', "src/data/store/client.hpp": ""}
+        self.expect(later)
+        self.expect({**later, "src/data/png.cpp": '#include "data/input/schema.hpp"\n'},
+                    "src/data/png.cpp:1: '.' of room 'data' includes \"data/input/schema.hpp\" of its folder 'input', "
+                    "which comes after it")
+        self.expect({**later, "src/CMakeLists.txt": "lockstep_room(data/store USES core data)\n"},
+                    "src/CMakeLists.txt:1: 'data/store' links 'data', which comes after it in src/README.md")
 
     def test_a_public_header_of_a_room_outside_the_row(self):
         self.expect({"src/data/png.cpp": '#include "lockstep/graph.hpp"\n'},

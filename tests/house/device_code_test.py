@@ -9,8 +9,8 @@ import unittest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 # Comparisons in float_math are written for each side, to the same bits, which cuda.interpreted.ops holds.
 CONDITIONAL = {"src/core/host_device.hpp", "src/core/vectorize.hpp", "src/device/float_math.hpp",
-               "src/optim/update_kernels.hpp"}
-FLAGS = {"src/optim/update_kernels.hpp": ["atomic", "atomicOr", "atomic_ref"]}  # in its header, CUDA and C++
+               "src/step/optim/update_kernels.hpp"}
+FLAGS = {"src/step/optim/update_kernels.hpp": ["atomic", "atomicOr", "atomic_ref"]}  # in its header, CUDA and C++
 
 
 def code(path):

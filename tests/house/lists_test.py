@@ -8,8 +8,8 @@ import unittest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SCRIPT = ROOT / "cmake" / "WriteLists.cmake"
 LISTED = ("ops/*/*_op.cpp", "ops/*/*_onnx.cpp", "ops/*/*_cases.cpp", "ops/*/*_grid.hpp", "ops/*/*_cuda.cu",
-          "ops/activations/activations.hpp", "graph/models/*.cpp", "data/augment_steps/*.cpp", "optim/optimizers/*.hpp",
-          "optim/schedules/*.cpp")
+          "ops/activations/activations.hpp", "graph/models/*.cpp", "data/augment_steps/*.cpp", "step/optim/optimizers/*.hpp",
+          "step/optim/schedules/*.cpp")
 
 
 class Lists(unittest.TestCase):
@@ -47,7 +47,7 @@ class Lists(unittest.TestCase):
              "void softmax_to_onnx(const OnnxScope& scope) {"),
             ("graph/models/mlp.cpp", "ModelDef make_mlp() {", "ModelDef make_mlp(int depth) {"),
             ("data/augment_steps/flip.cpp", "AugmentDef make_flip() {", "AugmentDef make_flip() const {"),
-            ("optim/schedules/cosine.cpp", "ScheduleDef make_cosine() {", "ScheduleDef make_cosine(int) {"),
+            ("step/optim/schedules/cosine.cpp", "ScheduleDef make_cosine() {", "ScheduleDef make_cosine(int) {"),
         ):
             with self.subTest(file):
                 path = self.source / file

@@ -1,8 +1,8 @@
 // The gather kernels as kernels of a FakeGpu: grids on the CPU, which report to the fake what they read and write.
 #pragma once
 
+#include "data/input/gather_kernels.hpp"
 #include "device/fake_gpu.hpp"
-#include "input/gather_kernels.hpp"
 
 namespace lockstep::input {
 

@@ -1,6 +1,6 @@
 // A data set on a GPU: the results of its kernels, over their whole grids, have the bits of the host's loader, and a
 // fake detects every unordered access.
-#include "input/gpu_data_set.hpp"
+#include "data/input/gpu_data_set.hpp"
 
 #include <gtest/gtest.h>
 

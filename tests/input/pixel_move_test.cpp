@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "data/augment.hpp"
-#include "input/gather_kernels.hpp"
+#include "data/input/gather_kernels.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::input {

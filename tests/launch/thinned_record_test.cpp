@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "launch/run_record.hpp"
-#include "telemetry/event_json.hpp"
+#include "observe/telemetry/event_json.hpp"
 
 namespace lockstep::launch {
 

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "device/fake_gpu.hpp"
-#include "optim/grid_update_kernels.hpp"
+#include "step/optim/grid_update_kernels.hpp"
 
 namespace lockstep::optim {
 

@@ -1,6 +1,6 @@
 // The update on a GPU: its kernels' functors over their whole grids have the bits of the CPU's, through several steps,
 // and a fake detects every unordered access.
-#include "optim/gpu_updater.hpp"
+#include "step/optim/gpu_updater.hpp"
 
 #include <gtest/gtest.h>
 

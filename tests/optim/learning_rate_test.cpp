@@ -1,8 +1,8 @@
-#include "optim/learning_rate.hpp"
+#include "step/optim/learning_rate.hpp"
 
 #include <gtest/gtest.h>
 
-#include "optim/registry.hpp"
+#include "step/optim/registry.hpp"
 
 namespace lockstep::optim {
 

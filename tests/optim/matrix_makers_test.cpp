@@ -1,5 +1,5 @@
 // MatrixMakers: who makes the step of which matrix. MatrixExchange: who gets what of it, on one host and on several.
-#include "optim/matrix_makers.hpp"
+#include "step/optim/matrix_makers.hpp"
 
 #include <gtest/gtest.h>
 
@@ -8,12 +8,12 @@
 #include <numeric>
 
 #include "comm/reduce/gradient_buckets.hpp"
-#include "exec/executor.hpp"
 #include "lockstep/communicator.hpp"
-#include "optim/cpu_updater.hpp"
-#include "optim/matrix_exchange.hpp"
-#include "optim/registry.hpp"
 #include "optim/updater_bench.hpp"
+#include "step/exec/executor.hpp"
+#include "step/optim/cpu_updater.hpp"
+#include "step/optim/matrix_exchange.hpp"
+#include "step/optim/registry.hpp"
 
 namespace lockstep::optim {
 

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "lockstep/random.hpp"
-#include "optim/newton_schulz.hpp"
-#include "optim/registry.hpp"
+#include "step/optim/newton_schulz.hpp"
+#include "step/optim/registry.hpp"
 
 namespace lockstep::optim {
 

@@ -9,7 +9,7 @@
 
 #include "lockstep/error.hpp"
 #include "lockstep/random.hpp"
-#include "optim/registry.hpp"
+#include "step/optim/registry.hpp"
 
 namespace lockstep::optim {
 

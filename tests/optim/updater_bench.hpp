@@ -13,16 +13,16 @@
 
 #include "core/low_precision.hpp"
 #include "device/gpu/gpu_memory.hpp"
-#include "exec/cpu_device.hpp"
 #include "graph/lowering/lower.hpp"
 #include "graph/precision.hpp"
 #include "graph/weight_order.hpp"
 #include "lockstep/graph_builder.hpp"
 #include "lockstep/random.hpp"
 #include "ops/registry.hpp"
-#include "optim/cpu_updater.hpp"
-#include "optim/gpu_updater.hpp"
-#include "optim/registry.hpp"
+#include "step/exec/cpu_device.hpp"
+#include "step/optim/cpu_updater.hpp"
+#include "step/optim/gpu_updater.hpp"
+#include "step/optim/registry.hpp"
 
 namespace lockstep::optim {
 

@@ -1,6 +1,6 @@
 // Where models are cut for ranks of unequal speed, compared with everything possible: every cut, every assignment of
 // ranks to parts, every share of every rank. The choice must take hardly longer than the best of these.
-#include "plan/placement.hpp"
+#include "run/plan/placement.hpp"
 
 #include <gtest/gtest.h>
 
@@ -12,14 +12,14 @@
 #include <limits>
 #include <numeric>
 
-#include "balance/split.hpp"
 #include "comm/reduce/micro_batch_assignment.hpp"
-#include "exec/cpu_device.hpp"
-#include "exec/part_links.hpp"
 #include "graph/model_graph.hpp"
 #include "graph/zoo.hpp"
 #include "lockstep/graph_builder.hpp"
 #include "ops/registry.hpp"
+#include "step/balance/split.hpp"
+#include "step/exec/cpu_device.hpp"
+#include "step/exec/part_links.hpp"
 
 namespace lockstep::plan {
 

@@ -8,8 +8,8 @@
 #include <string>
 
 #include "lockstep/error.hpp"
-#include "plan/device_table.hpp"
-#include "plan/profile.hpp"
+#include "run/plan/device_table.hpp"
+#include "run/plan/profile.hpp"
 
 namespace lockstep::plan {
 

@@ -6,7 +6,7 @@
 
 #include "ops/finite_difference.hpp"
 #include "ops/op_case_fixture.hpp"
-#include "train/plugins.hpp"
+#include "run/train/plugins.hpp"
 
 namespace lockstep::ops {
 

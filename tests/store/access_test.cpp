@@ -1,5 +1,5 @@
 // Which server and as whom, and where an object is.
-#include "store/access.hpp"
+#include "data/store/access.hpp"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -9,8 +9,8 @@
 #include <fstream>
 #include <string>
 
+#include "data/store/location.hpp"
 #include "lockstep/error.hpp"
-#include "store/location.hpp"
 
 namespace lockstep::store {
 namespace {

@@ -1,5 +1,5 @@
 // The parts of objects that a host keeps: fetched once, whole or not there, within a limit.
-#include "store/block_cache.hpp"
+#include "data/store/block_cache.hpp"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-#include "sweep/folds.hpp"
+#include "tools/sweep/folds.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // How much of a sweep's result a parameter explains.
-#include "sweep/importance.hpp"
+#include "tools/sweep/importance.hpp"
 
 #include <gtest/gtest.h>
 

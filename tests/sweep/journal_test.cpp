@@ -1,5 +1,5 @@
 // The journal gives the study back, and says what is wrong with one that cannot.
-#include "sweep/journal.hpp"
+#include "tools/sweep/journal.hpp"
 
 #include <gtest/gtest.h>
 
@@ -7,8 +7,8 @@
 #include <fstream>
 
 #include "core/whole_file.hpp"
-#include "sweep/results.hpp"
 #include "sweep/sweeps.hpp"
+#include "tools/sweep/results.hpp"
 
 namespace lockstep::sweep {
 namespace {

@@ -7,8 +7,8 @@
 #include <map>
 #include <string>
 
-#include "sweep/method.hpp"
 #include "sweep/sweeps.hpp"
+#include "tools/sweep/method.hpp"
 
 namespace lockstep::sweep {
 namespace {

@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "sweep/method.hpp"
-#include "sweep/results.hpp"
 #include "sweep/sweeps.hpp"
+#include "tools/sweep/method.hpp"
+#include "tools/sweep/results.hpp"
 
 namespace lockstep::sweep {
 namespace {

@@ -1,5 +1,5 @@
 // What early failures mean, and which places get trials.
-#include "sweep/quarantine.hpp"
+#include "tools/sweep/quarantine.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // What the ranks of trials have written, in one file for Prometheus.
-#include "sweep/scrape_targets.hpp"
+#include "tools/sweep/scrape_targets.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Values of parameters: what can be drawn, how often, and that nothing else changes them.
-#include "sweep/space.hpp"
+#include "tools/sweep/space.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // A Console on readers that are slow, stopped or gone.
-#include "telemetry/console.hpp"
+#include "observe/telemetry/console.hpp"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

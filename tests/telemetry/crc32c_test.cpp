@@ -1,4 +1,4 @@
-#include "telemetry/record_file.hpp"
+#include "observe/telemetry/record_file.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "telemetry/event_json.hpp"
+#include "observe/telemetry/event_json.hpp"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "telemetry/event_schema.hpp"
+#include "observe/telemetry/event_schema.hpp"
 
 namespace lockstep::telemetry {
 namespace {

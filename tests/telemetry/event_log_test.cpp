@@ -1,4 +1,4 @@
-#include "telemetry/event_log.hpp"
+#include "observe/telemetry/event_log.hpp"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // The exporter with real sockets.
-#include "telemetry/exporter.hpp"
+#include "observe/telemetry/exporter.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // The metrics of a GPU, queried from stand-ins for NVIDIA's library.
-#include "telemetry/gpu_sample.hpp"
+#include "observe/telemetry/gpu_sample.hpp"
 
 #include <gtest/gtest.h>
 

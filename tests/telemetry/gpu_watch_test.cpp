@@ -1,5 +1,5 @@
 // What slows a rank's GPU down, from made-up samples.
-#include "telemetry/gpu_watch.hpp"
+#include "observe/telemetry/gpu_watch.hpp"
 
 #include <gtest/gtest.h>
 

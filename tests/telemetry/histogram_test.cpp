@@ -1,4 +1,4 @@
-#include "telemetry/tensorboard.hpp"
+#include "observe/telemetry/tensorboard.hpp"
 
 #include <gtest/gtest.h>
 

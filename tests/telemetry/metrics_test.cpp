@@ -5,9 +5,9 @@
 #include <set>
 #include <string>
 
-#include "telemetry/exporter.hpp"
-#include "telemetry/exposition.hpp"
-#include "telemetry/process_sample.hpp"
+#include "observe/telemetry/exporter.hpp"
+#include "observe/telemetry/exposition.hpp"
+#include "observe/telemetry/process_sample.hpp"
 
 namespace lockstep::telemetry {
 namespace {

@@ -1,11 +1,11 @@
-#include "telemetry/progress.hpp"
+#include "observe/telemetry/progress.hpp"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include "observe/telemetry/event_text.hpp"
 #include "telemetry/captured.hpp"
-#include "telemetry/event_text.hpp"
 
 namespace lockstep::telemetry {
 namespace {

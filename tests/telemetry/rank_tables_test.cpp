@@ -1,5 +1,5 @@
 // What step events report about ranks has the same size for any number of them.
-#include "telemetry/rank_tables.hpp"
+#include "observe/telemetry/rank_tables.hpp"
 
 #include <gtest/gtest.h>
 

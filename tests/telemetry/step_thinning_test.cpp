@@ -1,4 +1,4 @@
-#include "telemetry/step_thinning.hpp"
+#include "observe/telemetry/step_thinning.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // The points of curves; TensorBoard itself reads whole files in tests/observability/tensorboard_test.py.
-#include "telemetry/tensorboard.hpp"
+#include "observe/telemetry/tensorboard.hpp"
 
 #include <gtest/gtest.h>
 #include <tensorboard.pb.h>

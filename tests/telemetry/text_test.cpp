@@ -1,4 +1,4 @@
-#include "telemetry/text.hpp"
+#include "observe/telemetry/text.hpp"
 
 #include <gtest/gtest.h>
 

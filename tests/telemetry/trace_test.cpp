@@ -5,7 +5,7 @@
 #include <filesystem>
 
 #include "lockstep/error.hpp"
-#include "telemetry/diagnosis.hpp"
+#include "observe/telemetry/diagnosis.hpp"
 
 namespace lockstep::telemetry {
 namespace {

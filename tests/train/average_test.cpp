@@ -2,9 +2,9 @@
 // after it sees, and no bit of it, or of training, depends on ranks, sharding, or a stop in between.
 #include <gtest/gtest.h>
 
-#include "checkpoint/checkpoint.hpp"
 #include "lockstep/trained_model.hpp"
-#include "optim/weight_average.hpp"
+#include "run/checkpoint/checkpoint.hpp"
+#include "step/optim/weight_average.hpp"
 #include "train/outcome_of_ranks.hpp"
 #include "train/small_run.hpp"
 

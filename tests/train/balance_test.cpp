@@ -9,7 +9,7 @@
 #include "device/device.hpp"
 #include "lockstep/error.hpp"
 #include "lockstep/trainer.hpp"
-#include "train/catalogue.hpp"
+#include "run/train/catalogue.hpp"
 #include "train/napping_relu.hpp"
 #include "train/small_run.hpp"
 

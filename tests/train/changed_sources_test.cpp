@@ -9,7 +9,7 @@
 #include <functional>
 #include <mutex>
 
-#include "checkpoint/checkpoint.hpp"
+#include "run/checkpoint/checkpoint.hpp"
 #include "train/small_run.hpp"
 
 namespace lockstep {

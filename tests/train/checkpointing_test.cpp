@@ -1,6 +1,6 @@
 // A run's checkpoints as the training loop sees them: a checkpoint that was never begun does not count as written, and
 // a model that was cut continues uncut.
-#include "train/checkpointing.hpp"
+#include "run/train/checkpointing.hpp"
 
 #include <gtest/gtest.h>
 
@@ -11,12 +11,12 @@
 #include "checkpoint/faulty_files.hpp"
 #include "checkpoint/support.hpp"
 #include "config/config.hpp"
-#include "exec/cpu_device.hpp"
 #include "lockstep/error.hpp"
 #include "lockstep/graph_builder.hpp"
 #include "ops/registry.hpp"
-#include "train/catalogue.hpp"
-#include "train/start_check.hpp"
+#include "run/train/catalogue.hpp"
+#include "run/train/start_check.hpp"
+#include "step/exec/cpu_device.hpp"
 
 namespace lockstep::train {
 

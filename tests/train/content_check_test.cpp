@@ -1,5 +1,5 @@
 // Data that are too large to be read at the start are compared before the first checkpoint.
-#include "train/content_check.hpp"
+#include "run/train/content_check.hpp"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 #include <fstream>
 #include <mutex>
 
-#include "checkpoint/checkpoint.hpp"
+#include "run/checkpoint/checkpoint.hpp"
 #include "train/small_run.hpp"
 
 namespace lockstep {

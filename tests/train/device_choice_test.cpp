@@ -1,6 +1,6 @@
 // Which GPU a rank uses. The messages for hosts without GPUs are tested with the program:
 // tests/cuda/gpu_messages_test.py.
-#include "train/device_choice.hpp"
+#include "run/train/device_choice.hpp"
 
 #include <gtest/gtest.h>
 

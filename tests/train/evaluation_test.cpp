@@ -1,6 +1,6 @@
 // Evaluation on several ranks: any shares give the same bits, they follow the ranks' speeds, a slow rank is not a hang,
 // and the next evaluation's data are loaded while the run continues.
-#include "train/evaluation.hpp"
+#include "run/train/evaluation.hpp"
 
 #include <gtest/gtest.h>
 
@@ -8,8 +8,8 @@
 #include <mutex>
 #include <thread>
 
-#include "exec/cpu_device.hpp"
-#include "train/job_graph.hpp"
+#include "run/train/job_graph.hpp"
+#include "step/exec/cpu_device.hpp"
 #include "train/napping_relu.hpp"
 #include "train/small_run.hpp"
 

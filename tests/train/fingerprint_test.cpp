@@ -1,10 +1,10 @@
-#include "train/fingerprint.hpp"
+#include "run/train/fingerprint.hpp"
 
 #include <gtest/gtest.h>
 
-#include "exec/cpu_device.hpp"
 #include "lockstep/version.hpp"
-#include "train/library_results.hpp"
+#include "run/train/library_results.hpp"
+#include "step/exec/cpu_device.hpp"
 
 namespace lockstep::train {
 

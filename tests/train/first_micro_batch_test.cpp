@@ -1,5 +1,5 @@
 // Ranks that compute different bits for the job's first micro-batch are told so before the first step.
-#include "train/start_check.hpp"
+#include "run/train/start_check.hpp"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 
 #include "core/unfit_hosts.hpp"
 #include "data/digits.hpp"
-#include "train/fingerprint.hpp"
+#include "run/train/fingerprint.hpp"
 #include "train/small_run.hpp"
 
 namespace lockstep {

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <tuple>
 
-#include "checkpoint/checkpoint.hpp"
+#include "run/checkpoint/checkpoint.hpp"
 #include "train/gpt_job.hpp"
 #include "train/outcome_of_ranks.hpp"
 #include "train/small_run.hpp"

@@ -1,11 +1,11 @@
 // What the start of a run and `lockstep check` say about a job before it trains: the exact sentences.
-#include "train/job_warnings.hpp"
+#include "run/train/job_warnings.hpp"
 
 #include <gtest/gtest.h>
 
 #include <fstream>
 
-#include "train/job_graph.hpp"
+#include "run/train/job_graph.hpp"
 #include "train/small_run.hpp"
 
 namespace lockstep::train {

@@ -1,5 +1,5 @@
 // First shares from the speeds of earlier runs.
-#include "train/known_speeds.hpp"
+#include "run/train/known_speeds.hpp"
 
 #include <gtest/gtest.h>
 

@@ -6,8 +6,8 @@
 
 #include <cmath>
 
-#include "checkpoint/checkpoint.hpp"
 #include "lockstep/error.hpp"
+#include "run/checkpoint/checkpoint.hpp"
 #include "train/gpt_job.hpp"
 #include "train/outcome_of_ranks.hpp"
 #include "train/small_run.hpp"

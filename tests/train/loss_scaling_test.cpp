@@ -1,6 +1,6 @@
 // precision: fp16: how the loss scale develops, and that it develops equally, with one hash, on any number of ranks,
 // with threads, and after a stop at any step.
-#include "optim/loss_scaling.hpp"
+#include "step/optim/loss_scaling.hpp"
 
 #include <gtest/gtest.h>
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <array>
 
-#include "checkpoint/checkpoint.hpp"
+#include "run/checkpoint/checkpoint.hpp"
 #include "train/gpt_job.hpp"
 #include "train/outcome_of_ranks.hpp"
 #include "train/small_run.hpp"

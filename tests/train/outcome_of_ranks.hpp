@@ -12,7 +12,7 @@
 
 #include "config/config.hpp"
 #include "lockstep/trainer.hpp"
-#include "train/catalogue.hpp"
+#include "run/train/catalogue.hpp"
 
 namespace lockstep {
 

@@ -9,7 +9,7 @@
 #include "config/config.hpp"
 #include "data/open.hpp"
 #include "lockstep/trained_model.hpp"
-#include "train/catalogue.hpp"
+#include "run/train/catalogue.hpp"
 #include "train/outcome_of_ranks.hpp"
 #include "train/small_run.hpp"
 

@@ -7,9 +7,9 @@
 #include <fstream>
 #include <mutex>
 
-#include "checkpoint/safetensors.hpp"
 #include "lockstep/error.hpp"
-#include "train/job_graph.hpp"
+#include "run/checkpoint/safetensors.hpp"
+#include "run/train/job_graph.hpp"
 #include "train/small_run.hpp"
 
 namespace lockstep {

@@ -9,8 +9,8 @@
 
 #include "config/config.hpp"
 #include "lockstep/trainer.hpp"
+#include "run/train/catalogue.hpp"
 #include "seeds.hpp"
-#include "train/catalogue.hpp"
 #include "train/small_run.hpp"
 
 namespace lockstep {

@@ -6,8 +6,8 @@
 #include <filesystem>
 #include <fstream>
 
-#include "checkpoint/checkpoint.hpp"
 #include "lockstep/error.hpp"
+#include "run/checkpoint/checkpoint.hpp"
 #include "train/small_run.hpp"
 
 namespace lockstep {

@@ -1,11 +1,11 @@
 // The schema of training data: read back as written, and refused if damaged.
-#include "input/schema.hpp"
+#include "data/input/schema.hpp"
 
 #include <gtest/gtest.h>
 
 #include <fstream>
 
-#include "input/prepared_data.hpp"
+#include "data/input/prepared_data.hpp"
 #include "lockstep/error.hpp"
 #include "train/small_run.hpp"
 

@@ -1,6 +1,6 @@
 // What ranks compare at the start: a rank that differs is named with its host, and only bits may differ if the job
 // allows it.
-#include "train/start_check.hpp"
+#include "run/train/start_check.hpp"
 
 #include <gtest/gtest.h>
 

@@ -10,7 +10,7 @@
 #include "comm/reduce/rank_reducer.hpp"
 #include "config/config.hpp"
 #include "lockstep/trainer.hpp"
-#include "train/catalogue.hpp"
+#include "run/train/catalogue.hpp"
 
 namespace lockstep {
 

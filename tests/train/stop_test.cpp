@@ -9,7 +9,7 @@
 #include <mutex>
 #include <thread>
 
-#include "checkpoint/checkpoint.hpp"
+#include "run/checkpoint/checkpoint.hpp"
 #include "train/napping_relu.hpp"
 #include "train/small_run.hpp"
 

@@ -1,5 +1,5 @@
 // Which batch sizes are tried, in how many micro-batches, up to which memory, and which one is recommended.
-#include "tune/batch.hpp"
+#include "tools/tune/batch.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // The gradient noise scale, of gradients whose noise is known.
-#include "tune/gradient_noise.hpp"
+#include "tools/tune/gradient_noise.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // The learning-rate range test: which rates, and what it says of losses whose course is known.
-#include "tune/lr_range.hpp"
+#include "tools/tune/lr_range.hpp"
 
 #include <gtest/gtest.h>
 

@@ -33,12 +33,12 @@ void CpuAllReduce::ready(int micro_batch, int bucket) {
 
 void CpuAllReduce::note_published(int bucket) {
   const std::lock_guard lock(published_mutex_);
-  published_at_[static_cast<std::size_t>(bucket)] = steady_seconds();
+  published_at_[bucket] = steady_seconds();
 }
 
 void CpuAllReduce::count_published(int bucket) {
-  shared_bytes_ += given_bytes_[static_cast<std::size_t>(bucket)];
-  recorder_->note("partial", -1, static_cast<std::uint64_t>(elements(bucket)) * sizeof(float));
+  shared_bytes_ += given_bytes_[bucket];
+  recorder_->note("partial", -1, elements(bucket) * sizeof(float));
   ++partials_sent_;
   ++published_;
 }
@@ -67,7 +67,7 @@ bool CpuAllReduce::open_sums() {
                                               [&mine = doorbell(), i, arrivals = arrivals_] {
                                                 {
                                                   const std::lock_guard lock(arrivals->mutex);
-                                                  arrivals->of_led.push_back(static_cast<int>(i));
+                                                  arrivals->of_led.push_back(i);
                                                 }
                                                 mine.ring();
                                               }));
@@ -81,7 +81,7 @@ bool CpuAllReduce::open_sums() {
 // Sends a host's sum as soon as all its parts are there, while other micro-batches and buckets are still computed.
 bool CpuAllReduce::gather_host_sums() {
   return std::erase_if(to_gather_, [&](int number) {
-           const GatherTask& task = gather_tasks_[static_cast<std::size_t>(number)];
+           const GatherTask& task = gather_tasks_[number];
            const auto& parts = host_sum(task).parts;
            const bool all =
                std::all_of(parts.begin(), parts.end(), [&](const Partial& part) { return here(part, task.bucket); });
@@ -99,15 +99,15 @@ void CpuAllReduce::gather(const GatherTask& task) {
     for (const Partial& part : parts) sources_.push_back(memory_of(part, task.bucket, number));
     const float* source = sources_[0];
     if (parts.size() > 1 || parts[0].rank != rank()) {
-      float* const to = floats(host_sums_[static_cast<std::size_t>(task.sum)], place(task.bucket, number));
-      sums_of(task.bucket).of_host[static_cast<std::size_t>(task.sum)].run(to, sources_, led.size);
+      float* const to = floats(host_sums_[task.sum], place(task.bucket, number));
+      sums_of(task.bucket).of_host[task.sum].run(to, sources_, led.size);
       source = to;
     }
     seconds_reducing_ += seconds_since(start);
     send(std::as_bytes(std::span(source, static_cast<std::size_t>(led.size))), led.owner,
          partial_tag(task.bucket, task.sum));
   }
-  if (--to_gather_of_[static_cast<std::size_t>(task.bucket)] == 0) publish_led(task.bucket);
+  if (--to_gather_of_[task.bucket] == 0) publish_led(task.bucket);
 }
 
 void CpuAllReduce::send(std::span<const std::byte> slice, int to, int tag) {
@@ -128,17 +128,17 @@ const float* CpuAllReduce::memory_of(const Partial& partial, int bucket, int num
 // With a single host, the sum of its only subtree is the whole sum.
 float* CpuAllReduce::streamed_sum(int subtree, int bucket, int number) const {
   if (hosts_.count() == 1) return sum(bucket) + plan(bucket).at(number).first;
-  return floats(host_sums_[static_cast<std::size_t>(subtree)], place(bucket, number));
+  return floats(host_sums_[subtree], place(bucket, number));
 }
 
 bool CpuAllReduce::reduce_buckets() {
   if (!sums_open_) return false;
   return std::erase_if(to_reduce_, [&](int bucket) {
            const auto& partials = sum_plan(bucket).partials;
-           std::size_t& seen = seen_[static_cast<std::size_t>(bucket)];
+           std::size_t& seen = seen_[bucket];
            while (seen < partials.size() && here(partials[seen], bucket)) ++seen;
            while (seen >= partials.size() && seen < partials.size() + received_.size() &&
-                  received_[seen - partials.size()].transfers[static_cast<std::size_t>(bucket)]->done()) {
+                  received_[seen - partials.size()].transfers[bucket]->done()) {
              ++seen;
            }
            if (seen < partials.size() + received_.size()) return false;
@@ -150,10 +150,10 @@ bool CpuAllReduce::reduce_buckets() {
 void CpuAllReduce::reduce(int bucket) {
   const auto start = Clock::now();
   const TraceScope span(trace_, "add", step_, kReduceTrack, bucket);
-  const auto b = static_cast<std::size_t>(bucket);
+  const std::size_t b = bucket;
   const int own = plan(bucket).own;
   const std::int64_t size = plan(bucket).own_size();
-  const std::uint64_t entry = recorder_->enqueue("reduce", -1, static_cast<std::uint64_t>(size) * sizeof(float));
+  const std::uint64_t entry = recorder_->enqueue("reduce", -1, size * sizeof(float));
   recorder_->start(entry);
   sources_.clear();
   for (const Partial& partial : sum_plan(bucket).partials) sources_.push_back(memory_of(partial, bucket, own));
@@ -165,7 +165,7 @@ void CpuAllReduce::reduce(int bucket) {
   reduced_[b] = 1;
   publish_slice(bucket, own);
   if (plan(bucket).scattered) return;
-  shared_bytes_ += static_cast<std::uint64_t>(size) * sizeof(float) * (regions_.size() - 1);
+  shared_bytes_ += size * sizeof(float) * (regions_.size() - 1);
   for (int host = 0; host < hosts_.count(); ++host) {
     if (host != own_host()) send(bytes(result, size), hosts_.leader(host, rank()), reduced_tag(bucket));
   }
@@ -194,7 +194,7 @@ bool CpuAllReduce::take_received_slices() {
     arrivals_->of_led.clear();
   }
   const auto published_now = std::erase_if(arrived_, [&](int index) {
-    const auto i = static_cast<std::size_t>(index);
+    const std::size_t i = index;
     if (!receives_[i]->done()) return false;
     publish_slice(led_[i].bucket, led_[i].number);
     return true;
@@ -204,7 +204,7 @@ bool CpuAllReduce::take_received_slices() {
 }
 
 bool CpuAllReduce::is_whole(int bucket) const {
-  const auto b = static_cast<std::size_t>(bucket);
+  const std::size_t b = bucket;
   if (streams(bucket)) {
     return stream_->read(bucket) && to_gather_of_[b] == 0 && (plan(bucket).own < 0 || reduced_[b] != 0);
   }
@@ -226,7 +226,7 @@ void CpuAllReduce::trace_whole_bucket(int bucket) {
                .track = kBucketTrack,
                .step = step_,
                .item = bucket,
-               .start = published_at_[static_cast<std::size_t>(bucket)],
+               .start = published_at_[bucket],
                .end = steady_seconds()});
 }
 
@@ -251,8 +251,7 @@ void CpuAllReduce::finish() {
 }
 
 float* CpuAllReduce::sum(int bucket) const {
-  return plan(bucket).scattered ? floats(scattered_, starts_[static_cast<std::size_t>(bucket)])
-                                : regions_[0].sums(bucket);
+  return plan(bucket).scattered ? floats(scattered_, starts_[bucket]) : regions_[0].sums(bucket);
 }
 
 std::span<const float> CpuAllReduce::reduced(int bucket) const {

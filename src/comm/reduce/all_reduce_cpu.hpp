@@ -56,8 +56,8 @@ class CpuAllReduce final : public RankReducer {
   [[nodiscard]] GradientBuffer buffer(int micro_batch, int bucket) override;
   void ready(int micro_batch, int bucket) override;
   void finish() override;
-  [[nodiscard]] std::span<const float> reduced(int bucket) const override;
-  [[nodiscard]] ReducerStatistics statistics() const override;
+  std::span<const float> reduced(int bucket) const override;
+  ReducerStatistics statistics() const override;
   /// What a rank's memory follows from.
   struct Load {
     const GradientBuckets& buckets;
@@ -111,17 +111,13 @@ class CpuAllReduce final : public RankReducer {
   };
 
   // Geometry
-  [[nodiscard]] const BucketPlan& plan(int bucket) const { return plans_[static_cast<std::size_t>(bucket)]; }
+  const BucketPlan& plan(int bucket) const { return plans_[bucket]; }
   [[nodiscard]] Sums& sums_of(int bucket) { return streams(bucket) ? streamed_ : merged_; }
-  [[nodiscard]] const SumPlan& sum_plan(int bucket) const { return streams(bucket) ? streamed_.plan : merged_.plan; }
-  [[nodiscard]] const HostSum& host_sum(const GatherTask& task) const {
-    return sum_plan(task.bucket).host_sums[static_cast<std::size_t>(task.sum)];
-  }
-  [[nodiscard]] bool local(int other) const { return hosts_.host_of(other) == own_host(); }
-  [[nodiscard]] const Region& region_of(int other) const {
-    return regions_[static_cast<std::size_t>(hosts_.local_rank(other))];
-  }
-  [[nodiscard]] int own_host() const { return hosts_.host_of(rank()); }
+  const SumPlan& sum_plan(int bucket) const { return streams(bucket) ? streamed_.plan : merged_.plan; }
+  const HostSum& host_sum(const GatherTask& task) const { return sum_plan(task.bucket).host_sums[task.sum]; }
+  bool local(int other) const { return hosts_.host_of(other) == own_host(); }
+  const Region& region_of(int other) const { return regions_[hosts_.local_rank(other)]; }
+  int own_host() const { return hosts_.host_of(rank()); }
   [[nodiscard]] static float* floats(const AlignedBytes& memory, std::int64_t at) {
     return reinterpret_cast<float*>(memory.data()) + at;
   }
@@ -132,11 +128,9 @@ class CpuAllReduce final : public RankReducer {
     for (Doorbell* const doorbell : doorbells_) doorbell->ring();
   }
   /// The first element of the bucket's sum; of a scattered bucket, only the own slice is there.
-  [[nodiscard]] float* sum(int bucket) const;
+  float* sum(int bucket) const;
   /// In host_sums_: slice `number` of the bucket.
-  [[nodiscard]] std::int64_t place(int bucket, int number) const {
-    return places_[static_cast<std::size_t>(bucket)][static_cast<std::size_t>(number)];
-  }
+  std::int64_t place(int bucket, int number) const { return places_[bucket][number]; }
 
   // A step
   void lay_out();
@@ -153,27 +147,25 @@ class CpuAllReduce final : public RankReducer {
   // Progress; progress_mutex_ is held
   bool advance();
   /// What this rank is waiting for: the rank, and what is missing from it.
-  [[nodiscard]] std::pair<int, std::string> missing() const;
-  [[nodiscard]] std::pair<int, std::string> missing_slice() const;
+  std::pair<int, std::string> missing() const;
+  std::pair<int, std::string> missing_slice() const;
   bool open_sums();
   bool gather_host_sums();
   void gather(const GatherTask& task);
   void send(std::span<const std::byte> slice, int to, int tag);
   bool reduce_buckets();
-  [[nodiscard]] bool here(const Partial& partial, int bucket) const;
-  [[nodiscard]] const float* memory_of(const Partial& partial, int bucket, int number) const;
+  bool here(const Partial& partial, int bucket) const;
+  const float* memory_of(const Partial& partial, int bucket, int number) const;
   /// Where the sum of a streamed bucket's slice is made.
-  [[nodiscard]] float* streamed_sum(int subtree, int bucket, int number) const;
+  float* streamed_sum(int subtree, int bucket, int number) const;
   void reduce(int bucket);
   bool take_received_slices();
   bool look_for_slices();
   void publish_slice(int bucket, int number);
   void publish_led(int bucket);
-  [[nodiscard]] bool is_whole(int bucket) const;
+  bool is_whole(int bucket) const;
   /// The value of Region::slices_counted() when the bucket is whole in this step.
-  [[nodiscard]] std::uint64_t slices_until_whole(int bucket) const {
-    return mapped_steps_ * plan(bucket).slices.size();
-  }
+  std::uint64_t slices_until_whole(int bucket) const { return mapped_steps_ * plan(bucket).slices.size(); }
   void trace_whole_bucket(int bucket);
 
   std::vector<BucketPlan> plans_;

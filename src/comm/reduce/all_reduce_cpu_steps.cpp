@@ -23,7 +23,7 @@ constexpr microseconds kSpin{20};
 constexpr milliseconds kCheckPeers{100};
 
 AlignedBytes floats_of(std::int64_t count) {
-  return AlignedBytes(static_cast<std::size_t>(count) * sizeof(float));
+  return AlignedBytes(count * sizeof(float));
 }
 
 }  // namespace
@@ -49,7 +49,7 @@ void CpuAllReduce::lay_out() {
     lay_out_handled(b);
     std::int64_t given = 0;
     for (const PlannedSlice& slice : of.slices) given += slice.leader == rank() ? 0 : slice.size;
-    given_bytes_.push_back(static_cast<std::uint64_t>(given) * sizeof(float));
+    given_bytes_.push_back(given * sizeof(float));
   }
   scattered_ = floats_of(scattered);
   const bool any_streamed =
@@ -69,7 +69,7 @@ void CpuAllReduce::lay_out_handled(int bucket) {
   if (streams(bucket) && of.own >= 0) handled.push_back(of.own);
   std::vector<std::int64_t>& places = places_.emplace_back(of.slices.size(), -1);
   for (const int number : handled) {
-    places[static_cast<std::size_t>(number)] = host_sum_floats_;
+    places[number] = host_sum_floats_;
     if (hosts_.count() > 1) host_sum_floats_ += whole_lines(of.at(number).size);
     if (streams(bucket)) streamed_slices_.push_back({bucket, number});
   }
@@ -95,7 +95,7 @@ void CpuAllReduce::make_plan(const MicroBatchAssignment& assignment) {
     sums.of_host.clear();
     for (const HostSum& sum : sums.plan.host_sums) sums.of_host.emplace_back(sum.additions, sum.parts.size());
   };
-  const std::vector<int>& own = assignment.micro_batches_of_rank[static_cast<std::size_t>(rank())];
+  const std::vector<int>& own = assignment.micro_batches_of_rank[rank()];
   measure(assignment);
   set(merged_, plan_sums(tree_, assignment, hosts_, rank()));
   use(tree_plan(tree_, merged_.plan.roots), assignment);
@@ -138,7 +138,7 @@ void CpuAllReduce::begin_step(std::uint64_t step, const MicroBatchAssignment& as
     to_gather_.resize(gather_tasks_.size());
     std::iota(to_gather_.begin(), to_gather_.end(), 0);
     to_gather_of_.assign(buckets_.buckets.size(), 0);
-    for (const GatherTask& task : gather_tasks_) ++to_gather_of_[static_cast<std::size_t>(task.bucket)];
+    for (const GatherTask& task : gather_tasks_) ++to_gather_of_[task.bucket];
     to_reduce_.clear();
     reduced_.assign(buckets_.buckets.size(), 0);
     seen_.assign(buckets_.buckets.size(), 0);
@@ -152,7 +152,7 @@ void CpuAllReduce::begin_step(std::uint64_t step, const MicroBatchAssignment& as
     post_received();
     if (stream_) {
       stream_->begin_step(epoch_, [this](int subtree, int handled) {
-        const auto [bucket, number] = streamed_slices_[static_cast<std::size_t>(handled)];
+        const auto [bucket, number] = streamed_slices_[handled];
         return streamed_sum(subtree, bucket, number);
       });
     }
@@ -169,7 +169,7 @@ void CpuAllReduce::begin_step(std::uint64_t step, const MicroBatchAssignment& as
 void CpuAllReduce::post_received() {
   for (Received& other : received_) {
     for (const int bucket : to_reduce_) {
-      const auto b = static_cast<std::size_t>(bucket);
+      const std::size_t b = bucket;
       other.transfers[b] =
           communicator_.receive(bytes(floats(other.memory, own_at_[b]), plan(bucket).own_size()), other.leader,
                                 partial_tag(bucket, other.number), [&mine = doorbell()] { mine.ring(); });
@@ -260,7 +260,7 @@ std::pair<int, std::string> CpuAllReduce::missing() const {
   }
   const auto partial_of = [](int bucket) { return fmt::format("its partial sum of bucket {} has not come", bucket); };
   for (const int number : to_gather_) {
-    const GatherTask& task = gather_tasks_[static_cast<std::size_t>(number)];
+    const GatherTask& task = gather_tasks_[number];
     for (const Partial& part : host_sum(task).parts) {
       if (!here(part, task.bucket)) return {part.rank, partial_of(task.bucket)};
     }
@@ -268,7 +268,7 @@ std::pair<int, std::string> CpuAllReduce::missing() const {
   if (!to_reduce_.empty()) {
     const int bucket = to_reduce_.front();
     const auto& partials = sum_plan(bucket).partials;
-    const std::size_t seen = seen_[static_cast<std::size_t>(bucket)];
+    const std::size_t seen = seen_[bucket];
     if (seen < partials.size()) return {partials[seen].rank, partial_of(bucket)};
     if (seen < partials.size() + received_.size())
       return {received_[seen - partials.size()].leader, partial_of(bucket)};
@@ -279,7 +279,7 @@ std::pair<int, std::string> CpuAllReduce::missing() const {
 // Of the slices that the host's ranks wait for.
 std::pair<int, std::string> CpuAllReduce::missing_slice() const {
   for (const int bucket : to_see_) {
-    for (int number = 0; number < shape_[static_cast<std::size_t>(bucket)].slices; ++number) {
+    for (int number = 0; number < shape_[bucket].slices; ++number) {
       if (regions_[0].slice_ready(number, bucket).load(std::memory_order_acquire) == epoch_) continue;
       const PlannedSlice& slice = plan(bucket).at(number);
       if (plan(bucket).scattered) {  // such a slice is not received; its owner or leader has yet to read the host's
@@ -306,11 +306,11 @@ CpuAllReduce::Bytes CpuAllReduce::bytes(const Load& load) {
     own_merged += scattered.own_floats;
     led_merged += scattered.led_floats;
   }
-  const auto roots = static_cast<std::int64_t>(load.sums.roots.size());
+  const std::int64_t roots = load.sums.roots.size();
   const std::int64_t host_sums = load.hosts > 1 ? load.sums.host_sums : 0;
   const std::int64_t own = roots * merged + host_sums * streamed + load.sums.others * load.slices.own_floats() +
                            load.sums.made_sums * led_merged + scattered.own_floats;
-  constexpr auto kFloat = static_cast<std::int64_t>(sizeof(float));
+  constexpr std::int64_t kFloat = sizeof(float);
   return {.own = own * kFloat,
           .waiting = (load.merging * merged + load.streaming * streamed) * kFloat,
           .read = load.sums.read * (own_merged + led_merged) * kFloat,

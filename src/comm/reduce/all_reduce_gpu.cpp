@@ -71,7 +71,7 @@ GpuAllReduce::~GpuAllReduce() {
 }
 
 float* GpuAllReduce::root(int number, int bucket) const {
-  return roots_[static_cast<std::size_t>(bucket)][static_cast<std::size_t>(number)];
+  return roots_[bucket][number];
 }
 
 void GpuAllReduce::begin_step(std::uint64_t step, const MicroBatchAssignment& assignment) {
@@ -89,8 +89,7 @@ void GpuAllReduce::begin_step(std::uint64_t step, const MicroBatchAssignment& as
   gpu_.record(begun_, transport_stream_);
   if (own_roots_ == 0 && !options_.exact) {
     for (int b = 0; b < bucket_count(); ++b) {
-      gpu_.clear(transport_stream_, reinterpret_cast<std::byte*>(root(0, b)),
-                 static_cast<std::size_t>(elements(b)) * sizeof(float));
+      gpu_.clear(transport_stream_, reinterpret_cast<std::byte*>(root(0, b)), elements(b) * sizeof(float));
     }
   }
   {
@@ -110,7 +109,7 @@ GradientBuffer GpuAllReduce::buffer(int micro_batch, int bucket) {
     return stream_->buffer(micro_batch, bucket);
   }
   GradientBuffer buffer = gpu_memory().buffer(sums_.buffer(micro_batch, bucket).memory);
-  if (merge_plan_.memory_of_leaf[static_cast<std::size_t>(micro_batch)] >= 0) buffer.free = begun_;
+  if (merge_plan_.memory_of_leaf[micro_batch] >= 0) buffer.free = begun_;
   return buffer;
 }
 
@@ -146,10 +145,10 @@ void GpuAllReduce::wait_for_room(int micro_batch, int bucket) {
 
 void GpuAllReduce::ready(int micro_batch, int bucket) {
   if (streams(bucket)) {
-    recorder_->note("partial", -1, static_cast<std::uint64_t>(elements(bucket)) * sizeof(float));
+    recorder_->note("partial", -1, elements(bucket) * sizeof(float));
     const std::lock_guard lock(mutex_);
     ++statistics_.partials_sent;
-    if (--missing_[static_cast<std::size_t>(number_of(stream_->wave_of(micro_batch), bucket))] == 0) {
+    if (--missing_[number_of(stream_->wave_of(micro_batch), bucket)] == 0) {
       changed_.notify_all();
     }
     return;
@@ -158,12 +157,12 @@ void GpuAllReduce::ready(int micro_batch, int bucket) {
   sums.written(sums_.memory_of(micro_batch, bucket));
   const auto finished = sums_.ready(micro_batch, bucket);
   if (!finished) return;
-  recorder_->note("partial", -1, static_cast<std::uint64_t>(elements(bucket)) * sizeof(float));
+  recorder_->note("partial", -1, elements(bucket) * sizeof(float));
   const std::lock_guard lock(mutex_);
   ++statistics_.partials_sent;
   const int last = stream_ ? stream_->waves() - 1 : 0;
-  if (--missing_[static_cast<std::size_t>(number_of(last, bucket))] > 0) return;
-  gpu_.record(summed_[static_cast<std::size_t>(bucket)], sums.stream());
+  if (--missing_[number_of(last, bucket)] > 0) return;
+  gpu_.record(summed_[bucket], sums.stream());
   changed_.notify_all();
 }
 
@@ -196,11 +195,10 @@ void GpuAllReduce::run_transport_thread() {
 }
 
 void GpuAllReduce::send(int exchange) {
-  const auto [wave, bucket] = exchanges_[static_cast<std::size_t>(exchange)];
-  const auto b = static_cast<std::size_t>(bucket);
+  const auto [wave, bucket] = exchanges_[exchange];
+  const std::size_t b = bucket;
   const TraceScope span(trace_, "messages", step_, kBucketTrack, bucket);
-  const std::uint64_t entry =
-      recorder_->enqueue("reduce", -1, static_cast<std::uint64_t>(rounds_[b].own.count) * sizeof(float));
+  const std::uint64_t entry = recorder_->enqueue("reduce", -1, rounds_[b].own.count * sizeof(float));
   recorder_->start(entry);
   if (streams(bucket)) {
     stream_->enqueue({wave, bucket}, *transport_, received_.as<float>(), reduced_[b].as<float>());
@@ -212,7 +210,7 @@ void GpuAllReduce::send(int exchange) {
 }
 
 void GpuAllReduce::send_sums(int bucket) {
-  const auto b = static_cast<std::size_t>(bucket);
+  const std::size_t b = bucket;
   if (own_roots_ > 0) gpu_.wait(transport_stream_, summed_[b]);
   if (!options_.exact) return transport_->all_reduce_sum(root(0, bucket), elements(bucket), transport_stream_);
   reduce(bucket);
@@ -222,7 +220,7 @@ void GpuAllReduce::send_sums(int bucket) {
 }
 
 void GpuAllReduce::reduce(int bucket) {
-  const auto b = static_cast<std::size_t>(bucket);
+  const std::size_t b = bucket;
   const GpuRounds& rounds = rounds_[b];
   const SliceMemory memory{roots_[b], received_.as<float>()};
   const auto messages = [&](const std::vector<GpuRounds::Message>& planned) {
@@ -244,10 +242,10 @@ void GpuAllReduce::reduce(int bucket) {
 void GpuAllReduce::count_traffic(int bucket) {
   const std::lock_guard lock(mutex_);
   if (!options_.exact) {
-    statistics_.network_bytes += static_cast<std::uint64_t>(elements(bucket)) * sizeof(float);
+    statistics_.network_bytes += elements(bucket) * sizeof(float);
     return;
   }
-  const PlannedBytes& bytes = traffic_[static_cast<std::size_t>(bucket)];
+  const PlannedBytes& bytes = traffic_[bucket];
   statistics_.shared_memory_bytes += bytes.inside_host;
   statistics_.network_bytes += bytes.between_hosts;
 }
@@ -345,7 +343,7 @@ void GpuAllReduce::move_between(Stream stream, const std::function<void(Stream)>
 
 std::span<const float> GpuAllReduce::reduced(int bucket) const {
   const bool gathered = transport_ && options_.exact;
-  const auto b = static_cast<std::size_t>(bucket);
+  const std::size_t b = bucket;
   const float* memory = gathered ? reduced_[b].as<float>() : root(0, bucket);
   const bool is_slice = gathered && buckets_.at(bucket).scattered;
   return {memory, static_cast<std::size_t>(is_slice ? rounds_[b].own.count : elements(bucket))};
@@ -353,7 +351,7 @@ std::span<const float> GpuAllReduce::reduced(int bucket) const {
 
 const float* GpuAllReduce::sum_at(int bucket, std::int64_t element) const {
   const std::span<const float> sums = reduced(bucket);
-  const std::int64_t first = std::ssize(sums) < elements(bucket) ? rounds_[static_cast<std::size_t>(bucket)].first : 0;
+  const std::int64_t first = std::ssize(sums) < elements(bucket) ? rounds_[bucket].first : 0;
   LOCKSTEP_CHECK(element >= first && element - first < std::ssize(sums), "a sum that this rank has");
   return sums.data() + (element - first);
 }

@@ -79,10 +79,10 @@ class GpuAllReduce final : public RankReducer {
   /// Returns when all work of the step is on streams or, with several ranks, when it has finished.
   void finish() override;
   /// On the GPU, for streams that have waited for whole().
-  [[nodiscard]] std::span<const float> reduced(int bucket) const override;
+  std::span<const float> reduced(int bucket) const override;
   /// Address of the sum of an element; in a scattered bucket, of the own slice.
-  [[nodiscard]] const float* sum_at(int bucket, std::int64_t element) const;
-  [[nodiscard]] ReducerStatistics statistics() const override;
+  const float* sum_at(int bucket, std::int64_t element) const;
+  ReducerStatistics statistics() const override;
 
   /// After finish() and until the next step: gives every rank what each owner has (GpuTransport::broadcast), after
   /// earlier work of the stream and before later work.
@@ -110,11 +110,11 @@ class GpuAllReduce final : public RankReducer {
   /// `awaited`: what has not come then, for the message.
   void wait_for(Event event, const char* name, const char* awaited);
   /// After finish(): recorded when all of reduced() is written.
-  [[nodiscard]] Event whole() const { return whole_; }
+  Event whole() const { return whole_; }
   /// Call when everything that reads reduced() is enqueued on this stream: the next step overwrites it only after that.
   void release(Stream stream) { gpu_.record(released_, stream); }
 
-  [[nodiscard]] std::vector<float> fetch(int bucket) const override;
+  std::vector<float> fetch(int bucket) const override;
 
   /// The maximum bytes on the GPU of a rank.
   [[nodiscard]] static std::size_t bytes(const ReducerShare& share);
@@ -126,20 +126,18 @@ class GpuAllReduce final : public RankReducer {
 
  private:
   [[nodiscard]] static bool streams_any(const GradientBuckets& buckets, const ReducerOptions& options, int ranks);
-  [[nodiscard]] GpuBufferMemory& gpu_memory() const { return static_cast<GpuBufferMemory&>(*buffer_memory_); }
+  GpuBufferMemory& gpu_memory() const { return static_cast<GpuBufferMemory&>(*buffer_memory_); }
   /// Calls `move` with the transport's stream, between earlier and later work of this stream.
   void move_between(Stream stream, const std::function<void(Stream)>& move);
   void make_plan(const MicroBatchAssignment& assignment);
   void order_exchanges();
   void make_memory();
   /// Whether anything on this rank that has not come is waited for.
-  [[nodiscard]] bool lacks_gradients() const;
+  bool lacks_gradients() const;
   /// Returns when memory for a streamed bucket is free.
   void wait_for_room(int micro_batch, int bucket);
-  [[nodiscard]] float* root(int number, int bucket) const;
-  [[nodiscard]] int number_of(int wave, int bucket) const {
-    return numbers_[static_cast<std::size_t>(wave * bucket_count() + bucket)];
-  }
+  float* root(int number, int bucket) const;
+  int number_of(int wave, int bucket) const { return numbers_[wave * bucket_count() + bucket]; }
   void run_transport_thread();
   /// What the transport's thread enqueues next: a turn, or an exchange.
   struct Next {
@@ -147,8 +145,8 @@ class GpuAllReduce final : public RankReducer {
     int number = 0;
   };
   /// None if it has to wait for something on this rank.
-  [[nodiscard]] std::optional<Next> next() const;
-  [[nodiscard]] bool all_issued() const;
+  std::optional<Next> next() const;
+  bool all_issued() const;
   /// Enqueues an exchange that is complete on this rank on the transport's stream.
   void send(int exchange);
   void send_sums(int bucket);

@@ -10,11 +10,10 @@ namespace {
 
 /// The most elements of the sum that a rank keeps: all, or its slice of a scattered bucket.
 std::int64_t sum_elements(const GradientBuckets& buckets, int ranks) {
-  std::vector<std::int64_t> of_rank(static_cast<std::size_t>(ranks));
+  std::vector<std::int64_t> of_rank(ranks);
   for (int b = 0; b < buckets.count(); ++b) {
     if (buckets.at(b).scattered) {
-      for (const Slice& slice : slices_of(buckets, b, ranks))
-        of_rank[static_cast<std::size_t>(slice.owner)] += slice.size;
+      for (const Slice& slice : slices_of(buckets, b, ranks)) of_rank[slice.owner] += slice.size;
     } else {
       for (std::int64_t& elements : of_rank) elements += buckets.at(b).elements;
     }
@@ -29,11 +28,11 @@ int waiting_sums(int micro_batches, int workers) {
 }
 
 const std::vector<int>& own_micro_batches(const ReducerShare& share) {
-  return share.assignment.micro_batches_of_rank.at(static_cast<std::size_t>(share.rank));
+  return share.assignment.micro_batches_of_rank.at(share.rank);
 }
 
 GpuRounds own_slice(const ReducePlan& plan, int bucket) {
-  const BucketPlan& of = plan.buckets[static_cast<std::size_t>(bucket)];
+  const BucketPlan& of = plan.buckets[bucket];
   GpuRounds rounds;
   rounds.own.count = of.own_size();
   rounds.first = of.own < 0 ? 0 : of.at(of.own).first;
@@ -50,7 +49,7 @@ std::int64_t gathered_elements(const GradientBuckets& buckets) {
 }  // namespace
 
 void GpuAllReduce::make_plan(const MicroBatchAssignment& assignment) {
-  const std::vector<int>& mine = assignment.micro_batches_of_rank.at(static_cast<std::size_t>(rank()));
+  const std::vector<int>& mine = assignment.micro_batches_of_rank.at(rank());
   merge_plan_ =
       options_.exact ? tree_plan(tree_, tree_.maximal_subtrees(mine)) : chain_plan(buckets_.micro_batches, mine);
   own_roots_ = merge_plan_.roots;
@@ -82,24 +81,22 @@ void GpuAllReduce::order_exchanges() {
 
 // Memory only grows: it may be read until the previous step is released.
 void GpuAllReduce::make_memory() {
-  const auto roots = static_cast<std::size_t>(std::max(own_roots_, 1));
+  const std::size_t roots = std::max(own_roots_, 1);
   std::int64_t receive = stream_ ? stream_->plan().receive_elements(rank()) : 0;
   for (int b = 0; b < bucket_count(); ++b) {
     if (streams(b)) continue;
-    auto& memory = roots_[static_cast<std::size_t>(b)];
+    auto& memory = roots_[b];
     while (memory.size() < roots) {
       memory.push_back(buffer_memory_->allocate(elements(b)));
       gpu_.wait(transport_stream_, gpu_memory().buffer(memory.back()).free);
     }
-    receive = std::max(receive, rounds_[static_cast<std::size_t>(b)].receive_elements);
+    receive = std::max(receive, rounds_[b].receive_elements);
   }
   if (!transport_ || !options_.exact) return;
-  const auto block = [&](std::int64_t count) {
-    return device::GpuBlock(gpu_, static_cast<std::size_t>(count) * sizeof(float));
-  };
-  for (int b = static_cast<int>(reduced_.size()); b < bucket_count(); ++b) {
+  const auto block = [&](std::int64_t count) { return device::GpuBlock(gpu_, count * sizeof(float)); };
+  for (int b = reduced_.size(); b < bucket_count(); ++b) {
     const bool scattered = buckets_.at(b).scattered;
-    reduced_.push_back(block(scattered ? rounds_[static_cast<std::size_t>(b)].own.count : elements(b)));
+    reduced_.push_back(block(scattered ? rounds_[b].own.count : elements(b)));
   }
   if (receive <= received_elements_) return;
   received_ = {};              // frees it before the larger one is allocated
@@ -125,12 +122,12 @@ std::size_t GpuAllReduce::bytes(const GradientBuckets& buckets, int micro_batche
   const std::int64_t slices = std::min(ranks * largest, largest + ranks * kChunkElements);
   const std::int64_t others =
       ranks > 1 ? sum_elements(buckets, ranks) + slices * 2 * max_roots(buckets.micro_batches) : 0;
-  return static_cast<std::size_t>(blocks * gradient + others) * sizeof(float);
+  return (blocks * gradient + others) * sizeof(float);
 }
 
 std::size_t GpuAllReduce::bytes(const ReducerShare& share) {
   const std::vector<int>& mine = own_micro_batches(share);
-  const auto micro_batches = static_cast<int>(mine.size());
+  const int micro_batches = mine.size();
   if (!streams_any(share.buckets, share.options, share.hosts.rank_count()))
     return bytes(share.buckets, micro_batches, share.hosts.rank_count(), share.options.workers);
   const GpuStreamedSums::Plan streamed(share.buckets, share.assignment, share.hosts, share.rank);
@@ -138,21 +135,21 @@ std::size_t GpuAllReduce::bytes(const ReducerShare& share) {
   std::int64_t elements =
       GpuStreamedSums::ring_elements(share.buckets, share.options) + streamed.kept() * streamed.kept_elements;
   // Micro-batches are dealt in turn, so few of a rank are siblings: each may be a partial sum of its own.
-  const auto roots = static_cast<int>(Tree(share.buckets.micro_batches).maximal_subtrees(mine).size());
+  const int roots = Tree(share.buckets.micro_batches).maximal_subtrees(mine).size();
   const int blocks =
       std::max(roots, 1) + std::min(waiting_sums(micro_batches, share.options.workers), micro_batches - roots);
   elements += blocks * gathered_elements(share.buckets);
   const ReducePlan plan = reduce_plan(share.assignment, share.hosts, share.buckets, share.rank, true);
   for (int b = 0; b < share.buckets.count(); ++b) {
     const bool scattered = share.buckets.at(b).scattered;
-    elements += scattered ? plan.buckets[static_cast<std::size_t>(b)].own_size() : share.buckets.at(b).elements;
+    elements += scattered ? plan.buckets[b].own_size() : share.buckets.at(b).elements;
     if (!scattered) receive = std::max(receive, gpu_rounds(plan, share.hosts, b).receive_elements);
   }
-  return static_cast<std::size_t>(elements + receive) * sizeof(float);
+  return (elements + receive) * sizeof(float);
 }
 
 int GpuAllReduce::max_micro_batches(const ReducerShare& share, std::size_t more) {
-  const auto own = static_cast<int>(own_micro_batches(share).size());
+  const int own = own_micro_batches(share).size();
   const int workers = share.options.workers;
   int max = own;
   if (!streams_any(share.buckets, share.options, share.hosts.rank_count())) {
@@ -164,16 +161,15 @@ int GpuAllReduce::max_micro_batches(const ReducerShare& share, std::size_t more)
   // With other shares more sums may wait: of each rank of the host, those of a wave.
   const GpuStreamedSums::Plan streamed(share.buckets, share.assignment, share.hosts, share.rank);
   const int all = share.buckets.micro_batches;
-  const auto beside = static_cast<int>(share.hosts.ranks(share.hosts.host_of(share.rank)).size());
+  const int beside = share.hosts.ranks(share.hosts.host_of(share.rank)).size();
   const int most_kept = std::min(all, waiting_sums(all, 1) + beside * workers);
-  const auto bytes_of = [](std::int64_t elements) { return static_cast<std::size_t>(elements) * sizeof(float); };
+  const auto bytes_of = [](std::int64_t elements) { return elements * sizeof(float); };
   const std::size_t kept = bytes_of(std::max(0, most_kept - streamed.kept()) * streamed.kept_elements);
   if (kept > more) return own;
   // Partial sums of gathered buckets, and those of others that arrive.
   const std::size_t each = bytes_of(2 * gathered_elements(share.buckets));
   return each == 0 ? all
-                   : static_cast<int>(std::min<std::size_t>(static_cast<std::size_t>(all),
-                                                            static_cast<std::size_t>(own) + (more - kept) / each));
+                   : static_cast<int>(std::min<std::size_t>(static_cast<std::size_t>(all), own + (more - kept) / each));
 }
 
 }  // namespace lockstep::comm

@@ -8,7 +8,7 @@ namespace lockstep::comm {
 
 std::optional<GpuAllReduce::Next> GpuAllReduce::next() const {
   if (!running_ || aborted_) return std::nullopt;
-  const auto exchange = static_cast<std::size_t>(next_);
+  const std::size_t exchange = next_;
   const bool is_last = exchange == exchanges_.size();
   if (next_turn_ < turn_count_ && (is_last || next_turn_ < turns_before_[exchange])) {
     if (!turns_->ready(next_turn_)) return std::nullopt;
@@ -49,7 +49,7 @@ void GpuAllReduce::begin_turns(int count, std::vector<int> before) {
     turn_count_ = count;
     next_turn_ = 0;
     LOCKSTEP_CHECK(before.empty() || before.size() == exchanges_.size(), "a place among the turns for each exchange");
-    if (before.empty()) next_ = static_cast<int>(exchanges_.size());
+    if (before.empty()) next_ = exchanges_.size();
     turns_before_ = std::move(before);
     running_ = true;
   }

@@ -6,7 +6,7 @@
 namespace lockstep::comm {
 
 float* GpuBufferMemory::allocate(std::int64_t elements) {
-  const auto bytes = static_cast<std::size_t>(std::max<std::int64_t>(elements, 1)) * sizeof(float);
+  const auto bytes = (std::max<std::int64_t>(elements, 1)) * sizeof(float);
   Block block{device::GpuBlock(gpu_, bytes), gpu_.make_event(), gpu_.make_event()};
   auto* const memory = block.memory.as<float>();
   // Buckets are added as a whole, including the gaps between tensors, which kernels never write.

@@ -27,13 +27,13 @@ class GpuBufferMemory final : public BufferMemory {
   [[nodiscard]] float* allocate(std::int64_t elements) override;
   void add(float* left, float* right, std::int64_t elements) override;
   /// To the host, a sum is done when its additions are on the stream, not when they have run.
-  [[nodiscard]] bool takes_more() const override { return false; }
+  bool takes_more() const override { return false; }
 
   /// The buffer at this address, which must come from allocate().
-  [[nodiscard]] GradientBuffer buffer(float* memory) const;
+  GradientBuffer buffer(float* memory) const;
   /// Additions enqueued from now on wait for the kernels that wrote it.
   void written(float* memory) { gpu_.wait(stream_, buffer(memory).written); }
-  [[nodiscard]] Stream stream() const { return stream_; }
+  Stream stream() const { return stream_; }
 
  private:
   struct Block {

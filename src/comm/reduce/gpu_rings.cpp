@@ -46,19 +46,19 @@ RingLayout ring_layout(const GradientBuckets& buckets, std::int64_t open, std::i
     layout.elements = std::max(layout.elements, at + elements);
   }
   for (std::size_t i = 0; i < places.size(); ++i) {
-    layout.same.push_back(static_cast<int>(i));
+    layout.same.push_back(i);
     layout.earlier.push_back(-1);
     for (std::size_t other = 0; other < places.size(); ++other) {
       if (places[other].end <= places[i].first || places[i].end <= places[other].first) continue;
-      layout.same[i] = static_cast<int>(other);
-      if (other < i) layout.earlier[i] = static_cast<int>(other);
+      layout.same[i] = other;
+      if (other < i) layout.earlier[i] = other;
     }
   }
   return layout;
 }
 
 GpuRings::GpuRings(device::Gpu& gpu, Stream clears, const RingLayout& layout, int workers) : offsets_(layout.offsets) {
-  const auto bytes = static_cast<std::size_t>(layout.elements) * sizeof(float);
+  const auto bytes = layout.elements * sizeof(float);
   for (int r = 0; r < workers; ++r) {
     Ring& ring = rings_.emplace_back(Ring{device::GpuBlock(gpu, bytes), gpu.make_event(), {}});
     for (std::size_t i = 0; i < offsets_.size(); ++i) ring.written.push_back(gpu.make_event());
@@ -69,8 +69,8 @@ GpuRings::GpuRings(device::Gpu& gpu, Stream clears, const RingLayout& layout, in
 }
 
 GradientBuffer GpuRings::buffer(int ring, int streamed) const {
-  const Ring& of = rings_.at(static_cast<std::size_t>(ring));
-  const auto i = static_cast<std::size_t>(streamed);
+  const Ring& of = rings_.at(ring);
+  const std::size_t i = streamed;
   return {of.memory.as<float>() + offsets_[i], false, of.cleared, of.written[i]};
 }
 

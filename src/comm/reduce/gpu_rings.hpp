@@ -1,7 +1,7 @@
 // GpuRings: memory into which the workers of a GPU write the gradients of streamed buckets. A rank's micro-batches of a
 // wave have a ring each; a bucket has the same place in every ring, so that kernels are given the same addresses for
-// each micro-batch (exec/gpu_micro_batch.hpp). Buckets share memory: one may be written when the gradients that were
-// there before have been exchanged. That is never one that a worker still has open, or has just finished.
+// each micro-batch (step/exec/gpu_micro_batch.hpp). Buckets share memory: one may be written when the gradients that
+// were there before have been exchanged. That is never one that a worker still has open, or has just finished.
 #pragma once
 
 #include <cstdint>
@@ -36,7 +36,7 @@ class GpuRings {
   GpuRings(device::Gpu& gpu, Stream clears, const RingLayout& layout, int workers);
 
   /// A bucket in a ring. Its `free` is that of new memory.
-  [[nodiscard]] GradientBuffer buffer(int ring, int streamed) const;
+  GradientBuffer buffer(int ring, int streamed) const;
 
  private:
   struct Ring {

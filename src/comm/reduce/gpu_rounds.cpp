@@ -12,8 +12,7 @@ using What = PlannedMessage::What;
 
 class RoundsOfBucket {
  public:
-  RoundsOfBucket(const ReducePlan& plan, const Hosts& hosts, int bucket)
-      : plan_(plan), of_(plan.buckets[static_cast<std::size_t>(bucket)]) {
+  RoundsOfBucket(const ReducePlan& plan, const Hosts& hosts, int bucket) : plan_(plan), of_(plan.buckets[bucket]) {
     receive_all(planned_receives(plan, hosts, bucket));
     for (const int number : of_.led) {
       for (const HostSum& sum : plan.sums.host_sums) gather(number, sum);
@@ -85,7 +84,7 @@ class RoundsOfBucket {
 
 Location result_of(const GpuRounds::Sum& sum) {
   std::vector<Location> results = sum.parts;
-  for (const Addition& addition : sum.additions) results.push_back(results[static_cast<std::size_t>(addition.left)]);
+  for (const Addition& addition : sum.additions) results.push_back(results[addition.left]);
   return results.back();
 }
 
@@ -96,15 +95,15 @@ GpuRounds gpu_rounds(const ReducePlan& plan, const Hosts& hosts, int bucket) {
 void add_in_order(device::Gpu& gpu, device::Gpu::Stream stream, std::vector<float*> operands,
                   std::span<const Addition> additions, std::int64_t count, float* out) {
   for (const Addition& addition : additions) {
-    float* left = operands[static_cast<std::size_t>(addition.left)];
+    float* left = operands[addition.left];
     const bool last = &addition == &additions.back();
     float* to = last && out != nullptr ? out : left;  // `left` is not needed again: each part is added once
-    gpu.add(stream, left, operands[static_cast<std::size_t>(addition.right)], to, count);
+    gpu.add(stream, left, operands[addition.right], to, count);
     operands.push_back(to);
   }
   if (!additions.empty() || out == nullptr) return;
   gpu.copy(stream, reinterpret_cast<std::byte*>(out), reinterpret_cast<const std::byte*>(operands[0]),
-           static_cast<std::size_t>(count) * sizeof(float));
+           count * sizeof(float));
 }
 
 void add_slices(device::Gpu& gpu, device::Gpu::Stream stream, const GpuRounds::Sum& sum, const SliceMemory& memory,

@@ -53,9 +53,7 @@ struct GpuRounds {
 struct SliceMemory {
   std::span<float* const> roots;
   float* received = nullptr;
-  [[nodiscard]] float* at(GpuRounds::Location at) const {
-    return (at.root >= 0 ? roots[static_cast<std::size_t>(at.root)] : received) + at.offset;
-  }
+  float* at(GpuRounds::Location at) const { return (at.root >= 0 ? roots[at.root] : received) + at.offset; }
 };
 
 /// Carries out combine_order()'s additions on the stream, each left += right in the left operand's memory; the sum

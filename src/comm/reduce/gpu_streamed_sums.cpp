@@ -79,19 +79,19 @@ void GpuStreamedSums::use(const MicroBatchAssignment& assignment) {
   plan_ = std::make_unique<const Plan>(buckets_, assignment, hosts_, rank_);
   leaves_.assign(assignment.waves.size(), {-1, 0, -1});
   own_leaves_.assign(plan_->sums.waves.size(), 0);
-  std::vector<int> last_wave(static_cast<std::size_t>(workers_), -1);  // by ring
+  std::vector<int> last_wave(workers_, -1);  // by ring
   for (std::size_t w = 0; w < plan_->sums.waves.size(); ++w) {
     for (const WaveSums::Leaf& leaf : plan_->sums.waves[w].leaves) {
       if (leaf.rank != rank_) continue;
-      const auto ring = static_cast<std::size_t>(leaf.place);
+      const std::size_t ring = leaf.place;
       LOCKSTEP_CHECK(ring < last_wave.size(), "a worker has one micro-batch of a wave");
-      const int wave = static_cast<int>(w);
-      leaves_[static_cast<std::size_t>(leaf.micro_batch)] = {wave, leaf.place, std::exchange(last_wave[ring], wave)};
+      const int wave = w;
+      leaves_[leaf.micro_batch] = {wave, leaf.place, std::exchange(last_wave[ring], wave)};
       ++own_leaves_[w];
     }
   }
   while (std::ssize(kept_) < plan_->kept()) {
-    kept_.emplace_back(gpu_, static_cast<std::size_t>(plan_->kept_elements) * sizeof(float));
+    kept_.emplace_back(gpu_, plan_->kept_elements * sizeof(float));
   }
 }
 
@@ -100,14 +100,14 @@ std::int64_t GpuStreamedSums::elements() const {
 }
 
 const GpuStreamedSums::OwnLeaf& GpuStreamedSums::leaf_of(int micro_batch) const {
-  const OwnLeaf& leaf = leaves_.at(static_cast<std::size_t>(micro_batch));
+  const OwnLeaf& leaf = leaves_.at(micro_batch);
   LOCKSTEP_CHECK(leaf.wave >= 0, "a rank may only fill its own micro-batches");
   return leaf;
 }
 
 std::optional<GpuStreamedSums::Exchange> GpuStreamedSums::before(int micro_batch, int bucket) const {
   const OwnLeaf& leaf = leaf_of(micro_batch);
-  const auto number = static_cast<std::size_t>(number_of(bucket));
+  const std::size_t number = number_of(bucket);
   const bool in_wave = layout_.earlier[number] >= 0;
   const int wave = in_wave ? leaf.wave : leaf.earlier_wave;
   if (wave < 0) return std::nullopt;
@@ -123,7 +123,7 @@ GradientBuffer GpuStreamedSums::buffer(int micro_batch, int bucket) const {
 
 float* GpuStreamedSums::kept(int number, const Plan::Slice& slice, float* result) const {
   if (plan_->alone && number == 0) return result;
-  return kept_[static_cast<std::size_t>(plan_->alone ? number - 1 : number)].as<float>() + slice.kept_at;
+  return kept_[plan_->alone ? number - 1 : number].as<float>() + slice.kept_at;
 }
 
 /// Where the leaves of a wave are: by handled slice and leaf.
@@ -133,8 +133,8 @@ struct GpuStreamedSums::Arrived {
 
 // Between two ranks, by slice and then by place, on both sides.
 GpuStreamedSums::Arrived GpuStreamedSums::exchange_leaves(Exchange exchange, GpuTransport& transport, float* received) {
-  const Plan::Bucket& bucket = plan_->buckets[static_cast<std::size_t>(exchange.bucket)];
-  const auto& leaves = plan_->sums.waves[static_cast<std::size_t>(exchange.wave)].leaves;
+  const Plan::Bucket& bucket = plan_->buckets[exchange.bucket];
+  const auto& leaves = plan_->sums.waves[exchange.wave].leaves;
   const auto own = [&](const WaveSums::Leaf& leaf) { return rings_->buffer(leaf.place, number_of(exchange.bucket)); };
   std::vector<GpuTransport::Message> sends, receives;
   for (const WaveSums::Leaf& leaf : leaves) {
@@ -163,20 +163,18 @@ GpuStreamedSums::Arrived GpuStreamedSums::exchange_leaves(Exchange exchange, Gpu
 
 void GpuStreamedSums::enqueue(Exchange exchange, GpuTransport& transport, float* received, float* result) {
   const Arrived arrived = exchange_leaves(exchange, transport, received);
-  const Plan::Bucket& bucket = plan_->buckets[static_cast<std::size_t>(exchange.bucket)];
+  const Plan::Bucket& bucket = plan_->buckets[exchange.bucket];
   for (std::size_t h = 0; h < bucket.handled.size(); ++h) {
     const Plan::Slice& slice = bucket.handled[h];
     const auto at = [&](const WaveSums::Operand& operand) {
-      return operand.kept ? kept(operand.number, slice, result)
-                          : arrived.of_slice[h][static_cast<std::size_t>(operand.number)];
+      return operand.kept ? kept(operand.number, slice, result) : arrived.of_slice[h][operand.number];
     };
-    for (const WaveSums::Step& step : plan_->sums.waves[static_cast<std::size_t>(exchange.wave)].steps) {
+    for (const WaveSums::Step& step : plan_->sums.waves[exchange.wave].steps) {
       if (step.adds) {
         gpu_.add(stream_, at(step.left), at(step.right), at(step.out), slice.size);
       } else {
         gpu_.copy(stream_, reinterpret_cast<std::byte*>(at(step.out)),
-                  reinterpret_cast<const std::byte*>(at(step.left)),
-                  static_cast<std::size_t>(slice.size) * sizeof(float));
+                  reinterpret_cast<const std::byte*>(at(step.left)), slice.size * sizeof(float));
       }
     }
   }
@@ -186,7 +184,7 @@ void GpuStreamedSums::enqueue(Exchange exchange, GpuTransport& transport, float*
 
 // Messages as planned_sends() and planned_receives() have them.
 void GpuStreamedSums::finish(int bucket_number, GpuTransport& transport, float* received, float* result) {
-  const Plan::Bucket& bucket = plan_->buckets[static_cast<std::size_t>(bucket_number)];
+  const Plan::Bucket& bucket = plan_->buckets[bucket_number];
   const SumPlan& sums = plan_->of_owner;
   std::vector<GpuTransport::Message> sends, receives;
   std::vector<float*> operands;

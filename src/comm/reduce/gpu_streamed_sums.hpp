@@ -55,9 +55,9 @@ class GpuStreamedSums {
     std::vector<Bucket> buckets;     ///< empty: not streamed
     std::int64_t kept_elements = 0;  ///< of a kept sum
     /// Kept sums that have memory.
-    [[nodiscard]] int kept() const { return alone ? std::max(0, sums.kept - 1) : sums.kept; }
+    int kept() const { return alone ? std::max(0, sums.kept - 1) : sums.kept; }
     /// Elements that arrive at once, at most.
-    [[nodiscard]] std::int64_t receive_elements(int rank) const;
+    std::int64_t receive_elements(int rank) const;
   };
 
   /// `stream`: of the transport, where all messages and additions are enqueued. References must outlive it.
@@ -71,22 +71,22 @@ class GpuStreamedSums {
 
   /// For the steps from now on. The first call allocates the rings, and memory only grows.
   void use(const MicroBatchAssignment& assignment);
-  [[nodiscard]] const Plan& plan() const { return *plan_; }
-  [[nodiscard]] int waves() const { return static_cast<int>(plan_->sums.waves.size()); }
+  const Plan& plan() const { return *plan_; }
+  int waves() const { return plan_->sums.waves.size(); }
   /// The rank's micro-batches in a wave.
-  [[nodiscard]] int own_leaves(int wave) const { return own_leaves_[static_cast<std::size_t>(wave)]; }
-  [[nodiscard]] int wave_of(int micro_batch) const { return leaf_of(micro_batch).wave; }
+  int own_leaves(int wave) const { return own_leaves_[wave]; }
+  int wave_of(int micro_batch) const { return leaf_of(micro_batch).wave; }
   /// Elements of rings and kept sums.
-  [[nodiscard]] std::int64_t elements() const;
+  std::int64_t elements() const;
 
   // By workers.
 
   /// The exchange that must have been enqueued before buffer() is called, and that ends before the buffer is written;
   /// none: nothing in this step has been where the bucket is written.
-  [[nodiscard]] std::optional<Exchange> before(int micro_batch, int bucket) const;
+  std::optional<Exchange> before(int micro_batch, int bucket) const;
   /// The end of the last exchange of a bucket.
-  [[nodiscard]] Event exchanged(int bucket) const { return exchanged_[static_cast<std::size_t>(number_of(bucket))]; }
-  [[nodiscard]] GradientBuffer buffer(int micro_batch, int bucket) const;
+  Event exchanged(int bucket) const { return exchanged_[number_of(bucket)]; }
+  GradientBuffer buffer(int micro_batch, int bucket) const;
 
   /// Enqueues an exchange of which this rank's buffers are written, by events. `received`: receive memory; `result`: of
   /// the own slice, which has its sum after the last wave.
@@ -97,13 +97,13 @@ class GpuStreamedSums {
     int wave = 0, ring = 0;
     int earlier_wave = -1;  ///< in which the ring was used before; -1: in none of this step
   };
-  [[nodiscard]] const OwnLeaf& leaf_of(int micro_batch) const;
-  [[nodiscard]] int number_of(int bucket) const { return numbers_[static_cast<std::size_t>(bucket)]; }
+  const OwnLeaf& leaf_of(int micro_batch) const;
+  int number_of(int bucket) const { return numbers_[bucket]; }
   /// Of the leaves of a wave, slice by slice.
   struct Arrived;
   [[nodiscard]] Arrived exchange_leaves(Exchange exchange, GpuTransport& transport, float* received);
   void finish(int bucket, GpuTransport& transport, float* received, float* result);
-  [[nodiscard]] float* kept(int number, const Plan::Slice& slice, float* result) const;
+  float* kept(int number, const Plan::Slice& slice, float* result) const;
 
   device::Gpu& gpu_;
   Stream stream_;

@@ -28,7 +28,7 @@ class Cuts {
   [[nodiscard]] std::int64_t start(int rank) {
     if (rank == ranks_) return elements_;
     const double ideal = static_cast<double>(elements_) * rank / ranks_;
-    const auto is_below = [&](std::size_t i) { return static_cast<double>(allowed_[i]) < ideal; };
+    const auto is_below = [&](std::size_t i) { return allowed_[i] < ideal; };
     std::size_t low = above_, high = above_;  // the first cut that is not below the ideal is in [low, high]
     for (std::size_t step = 1; low > 0 && !is_below(low - 1); step *= 2) low -= std::min(step, low);
     for (std::size_t step = 1; high < allowed_.size() && is_below(high); step *= 2) {
@@ -46,7 +46,7 @@ class Cuts {
     above_ = low;
     if (above_ == 0) return allowed_.front();
     if (above_ == allowed_.size()) return allowed_.back();
-    const auto distance = [&](std::int64_t cut) { return std::abs(static_cast<double>(cut) - ideal); };
+    const auto distance = [&](std::int64_t cut) { return std::abs(cut - ideal); };
     return distance(allowed_[above_ - 1]) <= distance(allowed_[above_]) ? allowed_[above_ - 1] : allowed_[above_];
   }
 
@@ -77,9 +77,9 @@ GradientBuckets GradientBuckets::of_slots(std::span<const SlotShape> shapes, std
   for (const SlotShape& shape : shapes) {
     const std::size_t slot = all.slots.size();
     if (all.buckets.empty() || must_close(shape, slot)) {
-      const auto number = static_cast<std::int32_t>(all.buckets.size());
+      const std::int32_t number = all.buckets.size();
       Bucket& next = all.buckets.emplace_back();
-      next.first_slot = static_cast<std::int32_t>(slot);
+      next.first_slot = slot;
       next.scattered = shape.scattered;
       if (shape.alike >= 0) next.turn = turn_of.try_emplace(shape.alike, number).first->second;
     }
@@ -114,7 +114,7 @@ std::vector<std::int64_t> starts_around_cuts(std::span<const GradientBuckets::Sl
 void GradientBuckets::make_slices_equal(std::span<const SlotShape> shapes, int ranks) {
   constexpr std::int64_t kSmall = (std::int64_t{1} << 20) / static_cast<std::int64_t>(sizeof(float));
   for (Bucket& bucket : buckets) {
-    const auto first = static_cast<std::size_t>(bucket.first_slot), count = bucket.last_slot - first;
+    const std::size_t first = bucket.first_slot, count = bucket.last_slot - first;
     const auto tensors = shapes.subspan(first, count);
     if (bucket.scattered || bucket.elements == 0) continue;
     std::int64_t slice = round_up(divide_up<std::int64_t>(bucket.elements, ranks), kChunkElements);
@@ -191,7 +191,7 @@ std::vector<Slice> slices_of(const GradientBuckets& buckets, int bucket, int ran
   const bool spreads = buckets.spread_owners || buckets.at(bucket).scattered;
   if (spreads && static_cast<int>(slices.size()) < ranks) {
     const std::int64_t turn = buckets.at(bucket).turn < 0 ? bucket : buckets.at(bucket).turn;
-    for (Slice& slice : slices) slice.owner = static_cast<int>((slice.owner + turn) % ranks);
+    for (Slice& slice : slices) slice.owner = (slice.owner + turn) % ranks;
   }
   return slices;
 }

@@ -62,12 +62,12 @@ struct GradientBuckets {
   /// it stays as it is. `shapes`: as for of_slots().
   void make_slices_equal(std::span<const SlotShape> shapes, int ranks);
 
-  [[nodiscard]] int count() const { return static_cast<int>(buckets.size()); }
-  [[nodiscard]] const Bucket& at(int bucket) const { return buckets[static_cast<std::size_t>(bucket)]; }
+  int count() const { return buckets.size(); }
+  const Bucket& at(int bucket) const { return buckets[bucket]; }
   /// In all buckets together.
-  [[nodiscard]] std::int64_t elements() const;
+  std::int64_t elements() const;
   /// In the largest bucket.
-  [[nodiscard]] std::int64_t max_elements() const;
+  std::int64_t max_elements() const;
 };
 
 /// A bucket with these tensors, without gaps.

@@ -110,14 +110,12 @@ class GradientReducer : public GradientSink {
   }
   /// The sum over all micro-batches, after finish(); for a scattered bucket, only in this rank's own slice. On a GPU it
   /// is valid after GpuAllReduce::whole(), and of a scattered bucket it is that slice alone.
-  [[nodiscard]] virtual std::span<const float> reduced(int bucket) const = 0;
+  virtual std::span<const float> reduced(int bucket) const = 0;
   /// Copies it to host memory, waiting until it is complete.
-  [[nodiscard]] virtual std::vector<float> fetch(int bucket) const {
-    return {reduced(bucket).begin(), reduced(bucket).end()};
-  }
+  virtual std::vector<float> fetch(int bucket) const { return {reduced(bucket).begin(), reduced(bucket).end()}; }
   /// Called by the main thread between begin_step and the next one, any number of times.
   [[nodiscard]] virtual Scalars scalars(const OwnScalars& own) = 0;
-  [[nodiscard]] virtual ReducerStatistics statistics() const = 0;
+  virtual ReducerStatistics statistics() const = 0;
   /// Where the spans of buckets are recorded from the next begin_step on; null: nowhere. By the main thread, after
   /// finish().
   virtual void trace(TraceRecorder* recorder) = 0;

@@ -26,18 +26,18 @@ GradientRings::GradientRings(Communicator& communicator, const GradientBuckets& 
       doorbells_(std::move(doorbells)),
       timeout_(timeout),
       ring_elements_(elements(buckets, open)),
-      filled_(static_cast<std::size_t>(count)) {
+      filled_(count) {
   for (int b = 0; b < buckets.count(); ++b) {
     if (buckets.at(b).scattered) streamed_.push_back(b);
   }
   const Hosts hosts(communicator.topology());
   local_ranks_ = hosts.ranks(hosts.host_of(communicator.rank()));
   local_rank_ = hosts.local_rank(communicator.rank());
-  std::vector<int> counts(static_cast<std::size_t>(communicator.size()));
+  std::vector<int> counts(communicator.size());
   communicator.all_gather(std::as_bytes(std::span(&count, 1)), std::as_writable_bytes(std::span(counts)),
                           {"shared memory", 0, timeout});
   for (const int rank : local_ranks_) {
-    counts_.push_back(counts[static_cast<std::size_t>(rank)]);
+    counts_.push_back(counts[rank]);
     cursors_.emplace_back(static_cast<std::size_t>(counts_.back()));
   }
   map();
@@ -58,7 +58,7 @@ std::int64_t GradientRings::elements(const GradientBuckets& buckets, std::int64_
 void GradientRings::map() {
   const std::size_t rings = filled_.size();
   const std::size_t bytes = rings * (sizeof(Shared) + local_ranks_.size() * sizeof(Count)) + kCacheLine +
-                            rings * static_cast<std::size_t>(ring_elements_) * sizeof(float);
+                            rings * ring_elements_ * sizeof(float);
   memory_ =
       map_host_memory(communicator_,
                       {.bytes = bytes,
@@ -75,12 +75,12 @@ void GradientRings::map() {
 }
 
 GradientRings::Shared& GradientRings::ring(int local_rank, int number) const {
-  return *reinterpret_cast<Shared*>(memory_->block(local_rank) + static_cast<std::size_t>(number) * sizeof(Shared));
+  return *reinterpret_cast<Shared*>(memory_->block(local_rank) + number * sizeof(Shared));
 }
 
 std::atomic<std::uint64_t>& GradientRings::read_by(int reader, int local_rank, int number) const {
   std::byte* const counts = memory_->block(local_rank) + count(local_rank) * sizeof(Shared);
-  const std::size_t index = static_cast<std::size_t>(number) * local_ranks_.size() + static_cast<std::size_t>(reader);
+  const std::size_t index = number * local_ranks_.size() + reader;
   return reinterpret_cast<Count*>(counts + index * sizeof(Count))->value;
 }
 
@@ -102,7 +102,7 @@ int GradientRings::ring_of(int micro_batch) {
   const auto found =
       std::find_if(filled_.begin(), filled_.end(), [&](const Filled& ring) { return ring.micro_batch == micro_batch; });
   LOCKSTEP_CHECK(found != filled_.end(), "a micro-batch's buckets come in order");
-  return static_cast<int>(found - filled_.begin());
+  return found - filled_.begin();
 }
 
 // Nothing may be behind a later place in its ring, whose reader might wait for it. Of the rings where nothing is later,
@@ -120,7 +120,7 @@ void GradientRings::take_ring(int micro_batch, int place) {
 }
 
 void GradientRings::free_read(int number) {
-  Filled& mine = filled_[static_cast<std::size_t>(number)];
+  Filled& mine = filled_[number];
   std::uint64_t read_by_all = mine.published;
   for (int reader = 0; reader < static_cast<int>(local_ranks_.size()); ++reader) {
     read_by_all = std::min(read_by_all, read_by(reader, local_rank_, number).load(std::memory_order_acquire));
@@ -141,7 +141,7 @@ std::optional<std::int64_t> GradientRings::room_for(const Filled& ring, std::int
 float* GradientRings::open(int micro_batch, int place, int bucket, const std::function<void()>& waits) {
   if (bucket == streamed_.front()) take_ring(micro_batch, place);
   const int number = ring_of(micro_batch);
-  Filled& mine = filled_[static_cast<std::size_t>(number)];
+  Filled& mine = filled_[number];
   LOCKSTEP_CHECK(bucket_of(mine.opened) == bucket, "a micro-batch's buckets come in order");
   const std::int64_t elements = whole_lines(std::max<std::int64_t>(buckets_.at(bucket).elements, 1));
   while (true) {
@@ -164,12 +164,12 @@ int GradientRings::slowest_reader(int micro_batch) {
   for (int reader = 1; reader < static_cast<int>(local_ranks_.size()); ++reader) {
     if (read_by(reader, local_rank_, number) < read_by(slowest, local_rank_, number)) slowest = reader;
   }
-  return local_ranks_[static_cast<std::size_t>(slowest)];
+  return local_ranks_[slowest];
 }
 
 void GradientRings::publish(int micro_batch, int bucket, std::uint64_t epoch) {
   const int number = ring_of(micro_batch);
-  Filled& mine = filled_[static_cast<std::size_t>(number)];
+  Filled& mine = filled_[number];
   LOCKSTEP_CHECK(bucket_of(mine.published) == bucket && mine.published < mine.opened,
                  "ready() comes after buffer(), bucket by bucket");
   Shared& shown = ring(local_rank_, number);
@@ -184,8 +184,8 @@ void GradientRings::publish(int micro_batch, int bucket, std::uint64_t epoch) {
 bool GradientRings::read_new(std::uint64_t epoch, const std::function<bool(const Published&)>& read) {
   bool any = false;
   for (int r = 0; r < static_cast<int>(local_ranks_.size()); ++r) {
-    for (int l = 0; l < counts_[static_cast<std::size_t>(r)]; ++l) {
-      std::uint64_t& cursor = cursors_[static_cast<std::size_t>(r)][static_cast<std::size_t>(l)];
+    for (int l = 0; l < counts_[r]; ++l) {
+      std::uint64_t& cursor = cursors_[r][l];
       const Shared& from = ring(r, l);
       while (cursor < from.published.load(std::memory_order_acquire)) {
         const Entry& entry = from.entries[cursor % kEntries];

@@ -36,7 +36,7 @@ class GradientRings {
   [[nodiscard]] static std::int64_t elements(const GradientBuckets& buckets, std::int64_t open);
 
   /// The scattered buckets, ascending.
-  [[nodiscard]] const std::vector<int>& buckets() const { return streamed_; }
+  const std::vector<int>& buckets() const { return streamed_; }
 
   /// Begins a step, in which open() has the place of each micro-batch in the order in which they are read.
   void begin_step();
@@ -62,7 +62,7 @@ class GradientRings {
   /// The rank that has read least of what this worker has published.
   [[nodiscard]] int slowest_reader(int micro_batch);
   /// Workers of all ranks of the host.
-  [[nodiscard]] int host_workers() const { return std::accumulate(counts_.begin(), counts_.end(), 0); }
+  int host_workers() const { return std::accumulate(counts_.begin(), counts_.end(), 0); }
 
  private:
   /// A bucket of a micro-batch in a ring.
@@ -93,18 +93,16 @@ class GradientRings {
   };
 
   void map();
-  [[nodiscard]] Doorbell& doorbell(int local_rank) const { return *doorbells_[static_cast<std::size_t>(local_rank)]; }
-  [[nodiscard]] Shared& ring(int local_rank, int number) const;
-  [[nodiscard]] std::atomic<std::uint64_t>& read_by(int reader, int local_rank, int number) const;
-  [[nodiscard]] float* memory(int local_rank, int number) const;
-  [[nodiscard]] std::size_t count(int local_rank) const {
-    return static_cast<std::size_t>(counts_[static_cast<std::size_t>(local_rank)]);
-  }
-  [[nodiscard]] int bucket_of(std::uint64_t entry) const { return streamed_[entry % streamed_.size()]; }
+  Doorbell& doorbell(int local_rank) const { return *doorbells_[local_rank]; }
+  Shared& ring(int local_rank, int number) const;
+  std::atomic<std::uint64_t>& read_by(int reader, int local_rank, int number) const;
+  float* memory(int local_rank, int number) const;
+  std::size_t count(int local_rank) const { return counts_[local_rank]; }
+  int bucket_of(std::uint64_t entry) const { return streamed_[entry % streamed_.size()]; }
   [[nodiscard]] int ring_of(int micro_batch);
   void take_ring(int micro_batch, int place);
   void free_read(int number);
-  [[nodiscard]] std::optional<std::int64_t> room_for(const Filled& ring, std::int64_t elements) const;
+  std::optional<std::int64_t> room_for(const Filled& ring, std::int64_t elements) const;
 
   Communicator& communicator_;
   const GradientBuckets& buckets_;

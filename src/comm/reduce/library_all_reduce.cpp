@@ -17,7 +17,7 @@ class LibraryAllReduce final : public RankReducer {
   using RankReducer::RankReducer;
 
   void begin_step(std::uint64_t step, const MicroBatchAssignment& assignment) override {
-    const std::vector<int>& mine = assignment.micro_batches_of_rank.at(static_cast<std::size_t>(rank()));
+    const std::vector<int>& mine = assignment.micro_batches_of_rank.at(rank());
     step_ = step;
     if (assignment != assignment_) {
       measure(assignment);
@@ -47,7 +47,7 @@ class LibraryAllReduce final : public RankReducer {
     const ActivityScope activity(recorder_.get(), all_reduce.name, step_);
     for (int b = 0; b < bucket_count(); ++b) {
       const TraceScope span(trace_, "all-reduce", step_, kBucketTrack, b);
-      const auto size = static_cast<std::size_t>(elements(b));
+      const std::size_t size = elements(b);
       communicator_.all_reduce_sum(std::span(own_region().partial(0, b), size), all_reduce);
       statistics_.network_bytes += size * sizeof(float);
       ++statistics_.partials_sent;
@@ -55,11 +55,11 @@ class LibraryAllReduce final : public RankReducer {
     statistics_.seconds_waited += seconds_since(start);
   }
 
-  [[nodiscard]] std::span<const float> reduced(int bucket) const override {
+  std::span<const float> reduced(int bucket) const override {
     return {own_region().partial(0, bucket), static_cast<std::size_t>(elements(bucket))};
   }
 
-  [[nodiscard]] ReducerStatistics statistics() const override {
+  ReducerStatistics statistics() const override {
     ReducerStatistics result = statistics_;
     result.seconds_waited += scalar_seconds_;
     result.peak_elements = sums_.peak_pool_elements() + buckets_.elements();

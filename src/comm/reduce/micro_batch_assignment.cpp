@@ -30,7 +30,7 @@ struct Block {
 std::vector<Block> blocks_of(std::span<const int> counts) {
   std::vector<Block> blocks;
   for (std::size_t rank = 0; rank < counts.size(); ++rank) {
-    for (unsigned rest = static_cast<unsigned>(counts[rank]); rest != 0; rest &= rest - 1) {
+    for (unsigned rest = counts[rank]; rest != 0; rest &= rest - 1) {
       blocks.push_back({1 << std::countr_zero(rest), static_cast<int>(rank), 0});
     }
   }
@@ -60,9 +60,9 @@ class EdgeCost {
       max_ = std::max(max_, needed);
     }
   }
-  [[nodiscard]] std::pair<int, int> operator()(Edge edge) const {
+  std::pair<int, int> operator()(Edge edge) const {
     if (edge.rank < 0) return {max_, total_};
-    const int count = counts_[static_cast<std::size_t>(edge.rank)];
+    const int count = counts_[edge.rank];
     const int whole = subtrees(count), needed = 1 + subtrees(count - edge.size);
     return {std::max(needed, whole == max_ ? second_ : max_), total_ - whole + needed};
   }
@@ -88,10 +88,10 @@ Edge best_edge(std::span<const int> counts, int micro_batches) {
 
 // The rank of each micro-batch; -1: none yet.
 std::vector<int> owners(const MicroBatchAssignment& assignment, int micro_batches) {
-  std::vector<int> owner(static_cast<std::size_t>(micro_batches), -1);
+  std::vector<int> owner(micro_batches, -1);
   for (std::size_t rank = 0; rank < assignment.micro_batches_of_rank.size(); ++rank) {
     for (const int micro_batch : assignment.micro_batches_of_rank[rank]) {
-      owner.at(static_cast<std::size_t>(micro_batch)) = static_cast<int>(rank);
+      owner.at(micro_batch) = rank;
     }
   }
   return owner;
@@ -111,14 +111,12 @@ class Room {
       run_end_[v] = goes_on ? run_end_[v + 1] : static_cast<int>(v) + 1;
     }
   }
-  [[nodiscard]] int hosts() const { return hosts_; }
-  [[nodiscard]] int host_of_rank(int rank) const {
-    return host_of_rank_.empty() ? 0 : host_of_rank_[static_cast<std::size_t>(rank)];
-  }
+  int hosts() const { return hosts_; }
+  int host_of_rank(int rank) const { return host_of_rank_.empty() ? 0 : host_of_rank_[rank]; }
   /// The host that has all micro-batches of this range; -1: none.
-  [[nodiscard]] int host_of(int first, int size) const {
+  int host_of(int first, int size) const {
     if (host_of_micro_batch_.empty()) return 0;
-    const auto at = static_cast<std::size_t>(first);
+    const std::size_t at = first;
     return run_end_[at] - first >= size ? host_of_micro_batch_[at] : -1;
   }
 
@@ -135,17 +133,16 @@ class MicroBatchesBefore {
     const auto counts = [&](int rank) { return rank >= 0 && static_cast<std::size_t>(rank) < ranks; };
     for (const int rank : owner) start_[counts(rank) ? static_cast<std::size_t>(rank) + 1 : 0] += counts(rank) ? 1 : 0;
     std::partial_sum(start_.begin(), start_.end(), start_.begin());
-    micro_batches_.resize(static_cast<std::size_t>(start_.back()));
+    micro_batches_.resize(start_.back());
     auto next = start_;
     for (std::size_t v = 0; v < owner.size(); ++v) {
       if (!counts(owner[v])) continue;
-      micro_batches_[static_cast<std::size_t>(next[static_cast<std::size_t>(owner[v])]++)] = static_cast<int>(v);
+      micro_batches_[next[owner[v]]++] = v;
     }
   }
-  [[nodiscard]] std::span<const int> of(int rank) const {
-    const auto r = static_cast<std::size_t>(rank);
-    return std::span(micro_batches_)
-        .subspan(static_cast<std::size_t>(start_[r]), static_cast<std::size_t>(start_[r + 1] - start_[r]));
+  std::span<const int> of(int rank) const {
+    const std::size_t r = rank;
+    return std::span(micro_batches_).subspan(start_[r], start_[r + 1] - start_[r]);
   }
 
  private:
@@ -158,22 +155,22 @@ class MicroBatchesBefore {
 class Places {
  public:
   Places(const MicroBatchesBefore& before, const Room& room, int micro_batches)
-      : before_(before), room_(room), taken_(static_cast<std::size_t>(micro_batches)) {}
+      : before_(before), room_(room), taken_(micro_batches) {}
 
   /// Sets the size of the next blocks.
   void set_size(int size) {
     size_ = size;
     const int places = static_cast<int>(taken_.size()) / size;
-    lowest_.assign(static_cast<std::size_t>(room_.hosts()), -1);
-    next_.assign(static_cast<std::size_t>(places), -1);
+    lowest_.assign(room_.hosts(), -1);
+    next_.assign(places, -1);
     for (int place = places - 1; place >= 0; --place) {
       const int host = room_.host_of(place * size, size);
       if (host < 0 || is_taken(place * size)) continue;
-      next_[static_cast<std::size_t>(place)] = std::exchange(lowest_[static_cast<std::size_t>(host)], place);
+      next_[place] = std::exchange(lowest_[host], place);
     }
   }
   /// How many of the rank's micro-batches can stay.
-  [[nodiscard]] int kept(int rank) const { return nearest(rank).second; }
+  int kept(int rank) const { return nearest(rank).second; }
   /// Takes the rank's best position; returns its first micro-batch.
   int take(int rank) {
     const auto [near, kept] = nearest(rank);
@@ -183,16 +180,16 @@ class Places {
   }
 
  private:
-  [[nodiscard]] bool is_taken(int first) const { return taken_[static_cast<std::size_t>(first)] != 0; }
+  bool is_taken(int first) const { return taken_[first] != 0; }
 
   // The free position that keeps most micro-batches, if one keeps any, and how many.
-  [[nodiscard]] std::pair<int, int> nearest(int rank) const {
+  std::pair<int, int> nearest(int rank) const {
     const auto had = before_.of(rank);
     std::pair<int, int> found{-1, 0};
     for (auto from = had.begin(); from != had.end();) {
       const int first = *from / size_ * size_;
       const auto end = std::find_if(from, had.end(), [&](int micro_batch) { return micro_batch >= first + size_; });
-      const int kept = static_cast<int>(end - from);
+      const int kept = end - from;
       from = end;
       if (kept <= found.second || first + size_ > static_cast<int>(taken_.size()) || is_taken(first)) continue;
       if (room_.host_of(first, size_) == room_.host_of_rank(rank)) found = {first, kept};
@@ -202,8 +199,8 @@ class Places {
 
   // Positions are never freed, so the search continues where it last stopped.
   int lowest(int host) {
-    int& place = lowest_[static_cast<std::size_t>(host)];
-    while (place >= 0 && is_taken(place * size_)) place = next_[static_cast<std::size_t>(place)];
+    int& place = lowest_[host];
+    while (place >= 0 && is_taken(place * size_)) place = next_[place];
     LOCKSTEP_CHECK(place >= 0, "there is room for every block");
     return place * size_;
   }
@@ -218,11 +215,11 @@ class Places {
 
 // The rank of each micro-batch. `before`: its previous rank.
 std::vector<int> place(std::span<const int> counts, const std::vector<int>& before, Edge edge, const Room& room) {
-  const auto micro_batches = static_cast<int>(before.size());
+  const int micro_batches = before.size();
   std::vector<int> rest(counts.begin(), counts.end()), owner(before.size(), -1);
   const auto give = [&](int rank, int first, int size) { std::fill_n(owner.begin() + first, size, rank); };
   if (edge.rank >= 0) {
-    rest[static_cast<std::size_t>(edge.rank)] -= edge.size;
+    rest[edge.rank] -= edge.size;
     give(edge.rank, micro_batches - edge.size, edge.size);
   }
   const MicroBatchesBefore had(before, counts.size());
@@ -243,10 +240,9 @@ std::vector<int> place(std::span<const int> counts, const std::vector<int>& befo
 std::vector<int> place_by_host(std::span<const int> counts, const std::vector<int>& before,
                                std::span<const int> host_of) {
   const int hosts = *std::max_element(host_of.begin(), host_of.end()) + 1;
-  std::vector<int> counts_of_hosts(static_cast<std::size_t>(hosts)), host_before = before;
-  for (std::size_t r = 0; r < counts.size(); ++r) counts_of_hosts[static_cast<std::size_t>(host_of[r])] += counts[r];
-  for (int& of_micro_batch : host_before)
-    of_micro_batch = of_micro_batch < 0 ? -1 : host_of[static_cast<std::size_t>(of_micro_batch)];
+  std::vector<int> counts_of_hosts(hosts), host_before = before;
+  for (std::size_t r = 0; r < counts.size(); ++r) counts_of_hosts[host_of[r]] += counts[r];
+  for (int& of_micro_batch : host_before) of_micro_batch = of_micro_batch < 0 ? -1 : host_of[of_micro_batch];
   const Room room(place(counts_of_hosts, host_before, {}, {}), host_of);
   return place(counts, before, {}, room);
 }
@@ -270,7 +266,7 @@ MicroBatchAssignment place_micro_batches(std::span<const int> counts, const Micr
   const Tree tree(micro_batches);
   std::vector<std::vector<int>> owned(counts.size());
   for (int v = 0; v < micro_batches; ++v) {
-    owned[static_cast<std::size_t>(owner[static_cast<std::size_t>(v)])].push_back(v);
+    owned[owner[v]].push_back(v);
   }
   MicroBatchAssignment assignment;
   for (const auto& mine : owned) {
@@ -312,14 +308,14 @@ MicroBatchAssignment interleave_micro_batches(const MicroBatchAssignment& placed
 std::vector<int> expected_order(const MicroBatchAssignment& assignment, std::span<const int> ranks) {
   std::vector<double> turn(assignment.order.size());
   for (std::size_t i = 0; i < turn.size(); ++i) {
-    turn[static_cast<std::size_t>(assignment.order[i])] = static_cast<double>(i);
+    turn[assignment.order[i]] = i;
   }
   std::vector<std::pair<double, int>> timed;
   for (const int rank : ranks) {
-    const auto& list = assignment.micro_batches_of_rank[static_cast<std::size_t>(rank)];
+    const auto& list = assignment.micro_batches_of_rank[rank];
     for (std::size_t i = 0; i < list.size(); ++i) {
-      const double even_pace = static_cast<double>(i + 1) / static_cast<double>(list.size());
-      timed.emplace_back(turn.empty() ? even_pace : turn[static_cast<std::size_t>(list[i])], list[i]);
+      const double even_pace = static_cast<double>(i + 1) / list.size();
+      timed.emplace_back(turn.empty() ? even_pace : turn[list[i]], list[i]);
     }
   }
   std::sort(timed.begin(), timed.end());
@@ -342,13 +338,13 @@ int wave_at(int index, int micro_batches, int workers, int waves) {
 
 std::vector<int> even_waves(const MicroBatchAssignment& assignment, std::span<const int> workers_of_ranks) {
   std::vector<int> counts;
-  for (const auto& list : assignment.micro_batches_of_rank) counts.push_back(static_cast<int>(list.size()));
+  for (const auto& list : assignment.micro_batches_of_rank) counts.push_back(list.size());
   const int all = count_waves(counts, workers_of_ranks);
-  std::vector<int> waves(static_cast<std::size_t>(std::accumulate(counts.begin(), counts.end(), 0)));
+  std::vector<int> waves(std::accumulate(counts.begin(), counts.end(), 0));
   for (std::size_t r = 0; r < counts.size(); ++r) {
     for (int i = 0; i < counts[r]; ++i) {
-      const int micro_batch = assignment.micro_batches_of_rank[r][static_cast<std::size_t>(i)];
-      waves[static_cast<std::size_t>(micro_batch)] = wave_at(i, counts[r], workers_of_ranks[r], all);
+      const int micro_batch = assignment.micro_batches_of_rank[r][i];
+      waves[micro_batch] = wave_at(i, counts[r], workers_of_ranks[r], all);
     }
   }
   return waves;
@@ -364,8 +360,8 @@ int micro_batches_moved(const MicroBatchAssignment& before, const MicroBatchAssi
 
 std::vector<int> equal_counts(int micro_batches, int ranks) {
   LOCKSTEP_CHECK(ranks >= 1, "at least one rank");
-  std::vector<int> counts(static_cast<std::size_t>(ranks), micro_batches / ranks);
-  for (int r = 0; r < micro_batches % ranks; ++r) ++counts[static_cast<std::size_t>(r)];
+  std::vector<int> counts(ranks, micro_batches / ranks);
+  for (int r = 0; r < micro_batches % ranks; ++r) ++counts[r];
   return counts;
 }
 

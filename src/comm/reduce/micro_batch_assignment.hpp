@@ -14,8 +14,8 @@ namespace lockstep::comm {
 
 struct MicroBatchAssignment {
   std::vector<std::vector<int>> micro_batches_of_rank;  ///< each micro-batch once, in the order of computation
-  /// All micro-batches in the order in which their gradients are computed, as a schedule has it (balance/pipeline.hpp);
-  /// empty: the ranks go through their lists at even pace.
+  /// All micro-batches in the order in which their gradients are computed, as a schedule has it
+  /// (step/balance/pipeline.hpp); empty: the ranks go through their lists at even pace.
   std::vector<int> order = {};
   /// By micro-batch: its wave, if gradients or parameters are exchanged in waves (see below); empty: they are not.
   std::vector<int> waves = {};

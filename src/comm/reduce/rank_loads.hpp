@@ -20,7 +20,7 @@ struct SumLoad {
   int host_sums = 0;            ///< sums of its host, which it sends to owners on other hosts
   int made_sums = 0;            ///< those of them that are not one of its own partial sums
   int others = 0;               ///< sums of other hosts
-  [[nodiscard]] int additions() const { return static_cast<int>(roots.size()) + read + others - 1; }
+  int additions() const { return static_cast<int>(roots.size()) + read + others - 1; }
 };
 /// By rank.
 [[nodiscard]] std::vector<SumLoad> sum_loads(int micro_batches, const MicroBatchAssignment& assignment,
@@ -35,8 +35,8 @@ struct SliceLoad {
     std::int64_t own_floats = 0, led_floats = 0;  ///< the same in memory: each slice in whole lines
   };
   Elements gathered, scattered;  ///< in buckets that are finished on all ranks; in those that stay with their owners
-  [[nodiscard]] std::int64_t own() const { return gathered.own + scattered.own; }
-  [[nodiscard]] std::int64_t own_floats() const { return gathered.own_floats + scattered.own_floats; }
+  std::int64_t own() const { return gathered.own + scattered.own; }
+  std::int64_t own_floats() const { return gathered.own_floats + scattered.own_floats; }
 };
 /// By rank.
 [[nodiscard]] std::vector<SliceLoad> slice_loads(const GradientBuckets& buckets, const Hosts& hosts);

@@ -16,9 +16,9 @@ namespace {
 void check_assignment(const MicroBatchAssignment& assignment, int micro_batches, int ranks) {
   LOCKSTEP_CHECK(static_cast<int>(assignment.micro_batches_of_rank.size()) == ranks,
                  "an assignment has a list for each rank");
-  std::vector<int> seen(static_cast<std::size_t>(micro_batches), 0);
+  std::vector<int> seen(micro_batches, 0);
   for (const auto& list : assignment.micro_batches_of_rank) {
-    for (const int micro_batch : list) ++seen.at(static_cast<std::size_t>(micro_batch));
+    for (const int micro_batch : list) ++seen.at(micro_batch);
   }
   LOCKSTEP_CHECK(std::all_of(seen.begin(), seen.end(), [](int n) { return n == 1; }), "each micro-batch on one rank");
 }
@@ -70,7 +70,7 @@ void RankReducer::keep_doorbells(std::unique_ptr<HostMemory> memory) {
   doorbell_memory_ = std::move(memory);
   const std::size_t beside = hosts_.ranks(hosts_.host_of(rank())).size();
   for (std::size_t r = 0; r < beside; ++r)
-    doorbells_.push_back(reinterpret_cast<Doorbell*>(doorbell_memory_->block(static_cast<int>(r))));
+    doorbells_.push_back(reinterpret_cast<Doorbell*>(doorbell_memory_->block(r)));
 }
 
 void RankReducer::map_regions(int partials, const std::vector<RegionShape::Bucket>& buckets) {
@@ -80,7 +80,7 @@ void RankReducer::map_regions(int partials, const std::vector<RegionShape::Bucke
                                                                                  // micro-batch that moves maps anew
   const auto scalars = [&](int micro_batches, int of_ranks) {
     return static_cast<std::size_t>(micro_batches) * static_cast<std::size_t>(options_.scalars_per_micro_batch) +
-           static_cast<std::size_t>(of_ranks) * static_cast<std::size_t>(options_.scalars_per_rank);
+           static_cast<std::size_t>(of_ranks) * options_.scalars_per_rank;
   };
   const RegionShape shape{buckets, room_, scalars(micro_batch_room_, 1),
                           hosts_.count() == 1 ? 0 : scalars(buckets_.micro_batches, ranks())};
@@ -96,8 +96,7 @@ void RankReducer::map_regions(int partials, const std::vector<RegionShape::Bucke
     keep_doorbells(std::move(mapped[0]));
     memory_ = std::move(mapped[1]);
   }
-  for (std::size_t r = 0; r < doorbells_.size(); ++r)
-    regions_.emplace_back(memory_->block(static_cast<int>(r)), shape, *doorbells_[r]);
+  for (std::size_t r = 0; r < doorbells_.size(); ++r) regions_.emplace_back(memory_->block(r), shape, *doorbells_[r]);
 }
 
 void RankReducer::enter_step(std::uint64_t step, const MicroBatchAssignment& assignment) {

@@ -48,25 +48,21 @@ class RankReducer : public GradientReducer {
   void measure(const MicroBatchAssignment& assignment);
   /// What sums_ adds from the next step on, in host memory. Streamed buckets are not among them.
   void use(MergePlan plan, const MicroBatchAssignment& assignment);
-  [[nodiscard]] bool streams(int bucket) const { return options_.streamed && buckets_.at(bucket).scattered; }
+  bool streams(int bucket) const { return options_.streamed && buckets_.at(bucket).scattered; }
   /// Whether map_regions() needs to map the regions again.
-  [[nodiscard]] bool needs_room(int partials) const {
-    return partials > room_ || max_micro_batches_ > micro_batch_room_;
-  }
+  bool needs_room(int partials) const { return partials > room_ || max_micro_batches_ > micro_batch_room_; }
   /// Maps the regions again if they are too small. Collective, by the same rule on every rank.
   void map_regions(int partials, const std::vector<RegionShape::Bucket>& buckets);
   /// Begins a step with this assignment.
   void enter_step(std::uint64_t step, const MicroBatchAssignment& assignment);
 
-  [[nodiscard]] int rank() const { return communicator_.rank(); }
-  [[nodiscard]] int ranks() const { return communicator_.size(); }
-  [[nodiscard]] int bucket_count() const { return buckets_.count(); }
-  [[nodiscard]] std::int64_t elements(int bucket) const { return buckets_.at(bucket).elements; }
-  [[nodiscard]] const Region& own_region() const { return regions_[static_cast<std::size_t>(local_rank_)]; }
-  [[nodiscard]] Doorbell& doorbell() const { return *doorbells_[static_cast<std::size_t>(local_rank_)]; }
-  [[nodiscard]] Operation operation(const char* name) const {
-    return {name, step_, options_.timeout, nullptr, options_.watch};
-  }
+  int rank() const { return communicator_.rank(); }
+  int ranks() const { return communicator_.size(); }
+  int bucket_count() const { return buckets_.count(); }
+  std::int64_t elements(int bucket) const { return buckets_.at(bucket).elements; }
+  const Region& own_region() const { return regions_[local_rank_]; }
+  Doorbell& doorbell() const { return *doorbells_[local_rank_]; }
+  Operation operation(const char* name) const { return {name, step_, options_.timeout, nullptr, options_.watch}; }
 
   Communicator& communicator_;
   std::shared_ptr<FlightRecorder> recorder_;  ///< never null

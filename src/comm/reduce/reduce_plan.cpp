@@ -10,7 +10,7 @@ namespace {
 std::vector<int> micro_batches_of_host(const MicroBatchAssignment& assignment, const std::vector<int>& ranks) {
   std::vector<int> micro_batches;
   for (const int rank : ranks) {
-    const auto& list = assignment.micro_batches_of_rank.at(static_cast<std::size_t>(rank));
+    const auto& list = assignment.micro_batches_of_rank.at(rank);
     micro_batches.insert(micro_batches.end(), list.begin(), list.end());
   }
   return micro_batches;
@@ -39,10 +39,10 @@ SumPlan plan_sums(const Tree& tree, const MicroBatchAssignment& assignment, cons
   SumPlan plan;
   const int own_host = hosts.host_of(rank);
   for (int r = 0; r < static_cast<int>(assignment.micro_batches_of_rank.size()); ++r) {
-    auto roots = tree.maximal_subtrees(assignment.micro_batches_of_rank[static_cast<std::size_t>(r)]);
+    auto roots = tree.maximal_subtrees(assignment.micro_batches_of_rank[r]);
     plan.max_roots = std::max(plan.max_roots, static_cast<int>(roots.size()));
     for (int root = 0; root < static_cast<int>(roots.size()) && hosts.host_of(r) == own_host; ++root) {
-      plan.partials.push_back({r, root, roots[static_cast<std::size_t>(root)]});
+      plan.partials.push_back({r, root, roots[root]});
     }
     if (r == rank) plan.roots = std::move(roots);
   }
@@ -71,7 +71,7 @@ std::vector<BucketPlan> plan_buckets(const GradientBuckets& buckets, const Hosts
     const std::vector<Slice> slices = slices_of(buckets, b, hosts.rank_count());
     plan.slices.reserve(slices.size());
     for (const Slice& slice : slices) {
-      const int number = static_cast<int>(plan.slices.size()), leader = hosts.leader(own_host, slice.owner);
+      const int number = plan.slices.size(), leader = hosts.leader(own_host, slice.owner);
       plan.slices.push_back({slice.owner, leader, slice.first, slice.size});
       if (slice.owner == rank) {
         plan.own = number;
@@ -100,11 +100,11 @@ SumPlan plan_of_host_sums(const Tree& tree, const SumPlan& plan, int rank) {
 ReducePlan reduce_plan(const MicroBatchAssignment& assignment, const Hosts& hosts, const GradientBuckets& buckets,
                        int rank, bool streamed) {
   return {rank, plan_sums(Tree(buckets.micro_batches), assignment, hosts, rank), plan_buckets(buckets, hosts, rank),
-          streamed, static_cast<int>(assignment.micro_batches_of_rank[static_cast<std::size_t>(rank)].size())};
+          streamed, static_cast<int>(assignment.micro_batches_of_rank[rank].size())};
 }
 
 std::vector<PlannedMessage> planned_sends(const ReducePlan& plan, const Hosts& hosts, int bucket) {
-  const BucketPlan& of = plan.buckets[static_cast<std::size_t>(bucket)];
+  const BucketPlan& of = plan.buckets[bucket];
   const int own_host = hosts.host_of(plan.rank);
   std::vector<PlannedMessage> messages;
   for (int number = 0; number < static_cast<int>(of.slices.size()); ++number) {
@@ -130,7 +130,7 @@ std::vector<PlannedMessage> planned_sends(const ReducePlan& plan, const Hosts& h
 }
 
 std::vector<PlannedMessage> planned_receives(const ReducePlan& plan, const Hosts& hosts, int bucket) {
-  const BucketPlan& of = plan.buckets[static_cast<std::size_t>(bucket)];
+  const BucketPlan& of = plan.buckets[bucket];
   std::vector<PlannedMessage> messages;
   for (int number = 0; number < static_cast<int>(of.slices.size()); ++number) {
     const PlannedSlice& slice = of.at(number);
@@ -149,10 +149,8 @@ std::vector<PlannedMessage> planned_receives(const ReducePlan& plan, const Hosts
 }
 
 PlannedBytes bytes_of(const ReducePlan& plan, const Hosts& hosts, int bucket) {
-  const BucketPlan& of = plan.buckets[static_cast<std::size_t>(bucket)];
-  const auto bytes = [](std::size_t count, std::int64_t size) {
-    return count * static_cast<std::size_t>(size) * sizeof(float);
-  };
+  const BucketPlan& of = plan.buckets[bucket];
+  const auto bytes = [](std::size_t count, std::int64_t size) { return count * size * sizeof(float); };
   const std::size_t partials =
       plan.streamed && of.scattered ? static_cast<std::size_t>(plan.micro_batches) : plan.sums.roots.size();
   PlannedBytes sent;

@@ -66,8 +66,8 @@ struct BucketPlan {
   std::vector<int> led;              ///< numbers of the slices that this rank leads for owners on other hosts
   int own = -1;                      ///< number of this rank's own slice; -1: none
   bool scattered = false;            ///< finished slices stay with their owners
-  [[nodiscard]] const PlannedSlice& at(int number) const { return slices[static_cast<std::size_t>(number)]; }
-  [[nodiscard]] std::int64_t own_size() const { return own < 0 ? 0 : at(own).size; }
+  const PlannedSlice& at(int number) const { return slices[number]; }
+  std::int64_t own_size() const { return own < 0 ? 0 : at(own).size; }
 };
 
 struct ReducePlan {

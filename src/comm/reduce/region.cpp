@@ -33,14 +33,14 @@ Region::Offsets Region::offsets(const RegionShape& shape) {
     p.sum_start.push_back(sum_elements);
     sum_elements += whole_lines(bucket.sum);
     p.first_slice.push_back(slices);
-    slices += static_cast<std::size_t>(bucket.slices);
+    slices += bucket.slices;
   }
-  const auto floats = [](std::int64_t elements) { return static_cast<std::size_t>(elements) * sizeof(float); };
+  const auto floats = [](std::int64_t elements) { return elements * sizeof(float); };
   const auto slots = [](std::size_t doubles) { return 2 * rounded(doubles * sizeof(double)); };
   p.scalars = rounded(sizeof(Header));
   p.partial_flags = p.scalars + slots(shape.scalars);
-  p.partials = p.partial_flags + rounded(count * static_cast<std::size_t>(shape.partials) * sizeof(Flag));
-  p.all_scalars = p.partials + static_cast<std::size_t>(shape.partials) * floats(p.partial_elements);
+  p.partials = p.partial_flags + rounded(count * shape.partials * sizeof(Flag));
+  p.all_scalars = p.partials + shape.partials * floats(p.partial_elements);
   p.counters = p.all_scalars + slots(shape.all_scalars);
   p.slice_flags = p.counters + rounded(count * sizeof(Flag));
   p.sums = p.slice_flags + rounded(slices * sizeof(Flag));
@@ -90,22 +90,21 @@ double* Region::all_scalars(std::uint64_t number) const {
 }
 
 Flag& Region::partial_ready(int root, int bucket) const {
-  return flags(offsets_.partial_flags)[static_cast<std::size_t>(root) * buckets() + static_cast<std::size_t>(bucket)];
+  return flags(offsets_.partial_flags)[root * buckets() + bucket];
 }
 
 float* Region::partial(int root, int bucket) const {
   auto* first = reinterpret_cast<float*>(block_ + offsets_.partials);
-  return first + root * offsets_.partial_elements + offsets_.partial_start[static_cast<std::size_t>(bucket)];
+  return first + root * offsets_.partial_elements + offsets_.partial_start[bucket];
 }
 
 Flag& Region::slice_ready(int slice, int bucket) const {
-  return flags(
-      offsets_.slice_flags)[offsets_.first_slice[static_cast<std::size_t>(bucket)] + static_cast<std::size_t>(slice)];
+  return flags(offsets_.slice_flags)[offsets_.first_slice[bucket] + slice];
 }
 
 float* Region::sums(int bucket) const {
   auto* first = reinterpret_cast<float*>(block_ + offsets_.sums);
-  return first + offsets_.sum_start[static_cast<std::size_t>(bucket)];
+  return first + offsets_.sum_start[bucket];
 }
 
 }  // namespace lockstep::comm

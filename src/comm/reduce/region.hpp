@@ -54,22 +54,22 @@ class Region {
   /// Constructs the header and flags in the owner's block, before peers see it.
   static void construct(std::byte* block, const RegionShape& shape, bool is_first);
 
-  [[nodiscard]] Doorbell& doorbell() const { return *doorbell_; }
+  Doorbell& doorbell() const { return *doorbell_; }
   /// The step that this rank has begun: it no longer reads anything of the previous step.
-  [[nodiscard]] Flag& begun() const { return header().begun; }
-  [[nodiscard]] ScalarSlot& scalar_slot(std::uint64_t number) const { return header().slots[number % 2]; }
-  [[nodiscard]] double* scalars(std::uint64_t number) const;
+  Flag& begun() const { return header().begun; }
+  ScalarSlot& scalar_slot(std::uint64_t number) const { return header().slots[number % 2]; }
+  double* scalars(std::uint64_t number) const;
   /// In the region of the host's first rank: for the scalars of all ranks of all hosts.
-  [[nodiscard]] ScalarSlot& all_scalar_slot(std::uint64_t number) const { return header().all_slots[number % 2]; }
-  [[nodiscard]] double* all_scalars(std::uint64_t number) const;
+  ScalarSlot& all_scalar_slot(std::uint64_t number) const { return header().all_slots[number % 2]; }
+  double* all_scalars(std::uint64_t number) const;
   /// Set when root `root` of this rank's bucket is in partial().
-  [[nodiscard]] Flag& partial_ready(int root, int bucket) const;
-  [[nodiscard]] float* partial(int root, int bucket) const;
+  Flag& partial_ready(int root, int bucket) const;
+  float* partial(int root, int bucket) const;
   /// In the region of the host's first rank: set when this slice of the bucket is in sums().
-  [[nodiscard]] Flag& slice_ready(int slice, int bucket) const;
+  Flag& slice_ready(int slice, int bucket) const;
   /// Also there: how many slices of the bucket have become ready since the region was made.
-  [[nodiscard]] Flag& slices_counted(int bucket) const { return flags(offsets_.counters)[bucket]; }
-  [[nodiscard]] float* sums(int bucket) const;
+  Flag& slices_counted(int bucket) const { return flags(offsets_.counters)[bucket]; }
+  float* sums(int bucket) const;
 
  private:
   struct Header {
@@ -84,9 +84,9 @@ class Region {
     std::vector<std::size_t> first_slice;
   };
   [[nodiscard]] static Offsets offsets(const RegionShape& shape);
-  [[nodiscard]] Header& header() const { return *reinterpret_cast<Header*>(block_); }
-  [[nodiscard]] Flag* flags(std::size_t offset) const { return reinterpret_cast<Flag*>(block_ + offset); }
-  [[nodiscard]] std::size_t buckets() const { return offsets_.partial_start.size(); }
+  Header& header() const { return *reinterpret_cast<Header*>(block_); }
+  Flag* flags(std::size_t offset) const { return reinterpret_cast<Flag*>(block_ + offset); }
+  std::size_t buckets() const { return offsets_.partial_start.size(); }
 
   std::byte* block_;
   Doorbell* doorbell_;

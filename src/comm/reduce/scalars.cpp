@@ -96,7 +96,7 @@ void ScalarGather::place(const Call& call, int rank, const double* values, Scala
 
 void ScalarGather::gather_host(const Call& call, Scalars& all) const {
   for (const int peer : hosts_.ranks(hosts_.host_of(communicator_.rank()))) {
-    const Region& region = call.regions[static_cast<std::size_t>(hosts_.local_rank(peer))];
+    const Region& region = call.regions[hosts_.local_rank(peer)];
     const Region::ScalarSlot& slot = region.scalar_slot(number_);
     note_wait(call, peer);
     wait_for(call, slot, peer);
@@ -114,7 +114,7 @@ std::size_t ScalarGather::doubles_of_host(const Call& call, int host) const {
 }
 
 void ScalarGather::pack(const Call& call, const Scalars& all, double* to) const {
-  *to++ = static_cast<double>(all.flags);
+  *to++ = all.flags;
   for (const int rank : hosts_.ranks(hosts_.host_of(communicator_.rank()))) {
     to = std::copy_n(all.rank_values.begin() + rank * static_cast<std::ptrdiff_t>(call.per_rank), call.per_rank, to);
     for (const int micro_batch : call.micro_batches_of(rank)) {
@@ -141,9 +141,8 @@ void ScalarGather::all_gather_hosts(const Call& call, Scalars& all) const {
   std::vector<double> held(begins.back());
   pack(call, all, held.data());
   const auto blocks = [&](int first, int count) {
-    const std::size_t begin = begins[static_cast<std::size_t>(first)];
-    return std::as_writable_bytes(
-        std::span(held).subspan(begin, begins[static_cast<std::size_t>(first + count)] - begin));
+    const std::size_t begin = begins[first];
+    return std::as_writable_bytes(std::span(held).subspan(begin, begins[first + count] - begin));
   };
   for (int have = 1; have < hosts; have *= 2) {
     const int more = std::min(have, hosts - have);
@@ -155,8 +154,7 @@ void ScalarGather::all_gather_hosts(const Call& call, Scalars& all) const {
     received->wait(call.operation);
     sent->wait(call.operation);
   }
-  for (int i = 1; i < hosts; ++i)
-    unpack(call, (own + i) % hosts, held.data() + begins[static_cast<std::size_t>(i)], all);
+  for (int i = 1; i < hosts; ++i) unpack(call, (own + i) % hosts, held.data() + begins[i], all);
 }
 
 void ScalarGather::broadcast_to_host(const Call& call, const Scalars& all) const {

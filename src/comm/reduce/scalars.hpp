@@ -31,20 +31,16 @@ class ScalarGather {
     const MicroBatchAssignment& assignment;
     std::size_t per_rank, per_micro_batch;
     const Operation& operation;
-    [[nodiscard]] const std::vector<int>& micro_batches_of(int rank) const {
-      return assignment.micro_batches_of_rank[static_cast<std::size_t>(rank)];
-    }
+    const std::vector<int>& micro_batches_of(int rank) const { return assignment.micro_batches_of_rank[rank]; }
   };
-  [[nodiscard]] const Region& own_region(const Call& call) const {
-    return call.regions[static_cast<std::size_t>(hosts_.local_rank(communicator_.rank()))];
-  }
+  const Region& own_region(const Call& call) const { return call.regions[hosts_.local_rank(communicator_.rank())]; }
   void publish(const Call& call, const OwnScalars& own) const;
   void note_wait(const Call& call, int peer) const;
   void wait_for(const Call& call, const Region::ScalarSlot& slot, int peer) const;
   void gather_host(const Call& call, Scalars& all) const;
   void all_gather_hosts(const Call& call, Scalars& all) const;
   void place(const Call& call, int rank, const double* values, Scalars& all) const;
-  [[nodiscard]] std::size_t doubles_of_host(const Call& call, int host) const;
+  std::size_t doubles_of_host(const Call& call, int host) const;
   void pack(const Call& call, const Scalars& all, double* to) const;
   void unpack(const Call& call, int host, const double* values, Scalars& all) const;
   void broadcast_to_host(const Call& call, const Scalars& all) const;

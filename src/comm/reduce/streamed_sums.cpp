@@ -31,7 +31,7 @@ StreamedSums::StreamedSums(Communicator& communicator, const GradientBuckets& bu
       memory_(host_buffer_memory()),
       sums_(buckets_of(handled_), *memory_) {
   for (std::size_t h = 0; h < handled_.size(); ++h) {
-    handled_of_[static_cast<std::size_t>(handled_[h].bucket)].push_back(static_cast<int>(h));
+    handled_of_[handled_[h].bucket].push_back(h);
   }
 }
 
@@ -58,14 +58,14 @@ int StreamedSums::most_waiting(const MicroBatchAssignment& assignment, const Hos
 void StreamedSums::use(const MicroBatchAssignment& assignment, const std::vector<TreeNode>& subtrees) {
   assignment_ = assignment;
   const std::vector<int> order = expected_order(assignment, local_ranks_);
-  order_.assign(static_cast<std::size_t>(tree_.leaves()), -1);
+  order_.assign(tree_.leaves(), -1);
   for (std::size_t place = 0; place < order.size(); ++place) {
-    order_[static_cast<std::size_t>(order[place])] = static_cast<int>(place);
+    order_[order[place]] = place;
   }
   window_ = std::max(1, rings_.host_workers());
   sums_.use(tree_plan(tree_, subtrees));
   const int waiting = most_waiting(assignment, hosts_, rank_, window_);
-  for (std::size_t h = 0; h < handled_.size(); ++h) sums_.reserve(static_cast<int>(h), waiting);
+  for (std::size_t h = 0; h < handled_.size(); ++h) sums_.reserve(h, waiting);
   read_.assign(handled_of_.size(), std::vector<char>(order.size() + 1));  // the last one is never read
   first_unread_.assign(handled_of_.size(), 0);
   has_.assign(handled_of_.size(), std::vector<char>(subtrees.size()));
@@ -92,15 +92,15 @@ bool StreamedSums::advance(TraceRecorder* trace, std::uint64_t step) {
 }
 
 bool StreamedSums::may_take(const GradientRings::Published& published) const {
-  const auto bucket = static_cast<std::size_t>(published.bucket);
-  const auto place = static_cast<std::size_t>(order_[static_cast<std::size_t>(published.micro_batch)]);
-  return handled_of_[bucket].empty() || place < first_unread_[bucket] + static_cast<std::size_t>(window_);
+  const std::size_t bucket = published.bucket;
+  const std::size_t place = order_[published.micro_batch];
+  return handled_of_[bucket].empty() || place < first_unread_[bucket] + window_;
 }
 
 void StreamedSums::add(const GradientRings::Published& published) {
-  const auto bucket = static_cast<std::size_t>(published.bucket);
+  const std::size_t bucket = published.bucket;
   for (const int h : handled_of_[bucket]) {
-    const Handled& slice = handled_[static_cast<std::size_t>(h)];
+    const Handled& slice = handled_[h];
     const float* const gradient = published.gradient + slice.first;
     const GradientBuffer to = sums_.buffer(published.micro_batch, h);
     if (to.add) {
@@ -108,11 +108,10 @@ void StreamedSums::add(const GradientRings::Published& published) {
     } else {
       std::copy_n(gradient, slice.size, to.memory);
     }
-    if (const auto subtree = sums_.ready(published.micro_batch, h))
-      has_[bucket][static_cast<std::size_t>(*subtree)] = 1;
+    if (const auto subtree = sums_.ready(published.micro_batch, h)) has_[bucket][*subtree] = 1;
   }
   std::size_t& first = first_unread_[bucket];
-  read_[bucket][static_cast<std::size_t>(order_[static_cast<std::size_t>(published.micro_batch)])] = 1;
+  read_[bucket][order_[published.micro_batch]] = 1;
   while (read_[bucket][first] != 0) ++first;
 }
 
@@ -121,19 +120,17 @@ std::pair<int, std::size_t> StreamedSums::missing() const {
   std::pair<int, std::size_t> found{-1, 0};
   int earliest = 0;
   for (const int rank : local_ranks_) {
-    const auto& micro_batches = assignment_.micro_batches_of_rank[static_cast<std::size_t>(rank)];
-    const auto place = [&](int micro_batch) { return order_[static_cast<std::size_t>(micro_batch)]; };
-    const auto unread = [&](int micro_batch, int bucket) {
-      return read_[static_cast<std::size_t>(bucket)][static_cast<std::size_t>(place(micro_batch))] == 0;
-    };
+    const auto& micro_batches = assignment_.micro_batches_of_rank[rank];
+    const auto place = [&](int micro_batch) { return order_[micro_batch]; };
+    const auto unread = [&](int micro_batch, int bucket) { return read_[bucket][place(micro_batch)] == 0; };
     const auto first = std::find_if(micro_batches.begin(), micro_batches.end(),
                                     [&](int micro_batch) { return unread(micro_batch, buckets.back()); });
     if (first == micro_batches.end() || (found.first >= 0 && place(*first) > earliest)) continue;
     earliest = place(*first);
     found = {rank, 0};
     for (const int micro_batch : micro_batches) {
-      found.second += static_cast<std::size_t>(
-          std::count_if(buckets.begin(), buckets.end(), [&](int bucket) { return unread(micro_batch, bucket); }));
+      found.second +=
+          std::count_if(buckets.begin(), buckets.end(), [&](int bucket) { return unread(micro_batch, bucket); });
     }
   }
   return found;

@@ -55,7 +55,7 @@ class StreamedSums {
   /// For each micro-batch, scattered buckets must come in ascending order, as must calls of publish(). Waits for room,
   /// calling `waits` meanwhile, which throws when the wait has been too long.
   [[nodiscard]] float* open(int micro_batch, int bucket, const std::function<void()>& waits) {
-    return rings_.open(micro_batch, order_[static_cast<std::size_t>(micro_batch)], bucket, waits);
+    return rings_.open(micro_batch, order_[micro_batch], bucket, waits);
   }
   void publish(int micro_batch, int bucket) { rings_.publish(micro_batch, bucket, epoch_); }
   [[nodiscard]] int slowest_reader(int micro_batch) { return rings_.slowest_reader(micro_batch); }
@@ -65,22 +65,18 @@ class StreamedSums {
   /// Adds what has come and may be taken. Returns whether there was any. `trace`: may be null.
   bool advance(TraceRecorder* trace, std::uint64_t step);
   /// Whether the sum of the host's subtree is made in all handled slices of the bucket.
-  [[nodiscard]] bool has(int subtree, int bucket) const {
-    return has_[static_cast<std::size_t>(bucket)][static_cast<std::size_t>(subtree)] != 0;
-  }
+  bool has(int subtree, int bucket) const { return has_[bucket][subtree] != 0; }
   /// Whether the bucket of all of the host's micro-batches has been read.
-  [[nodiscard]] bool read(int bucket) const {
-    return first_unread_[static_cast<std::size_t>(bucket)] + 1 == read_[static_cast<std::size_t>(bucket)].size();
-  }
+  bool read(int bucket) const { return first_unread_[bucket] + 1 == read_[bucket].size(); }
   /// The local rank of the first micro-batch that has not been read, for which all others may be waiting, and how many
   /// of its buckets have not come.
-  [[nodiscard]] std::pair<int, std::size_t> missing() const;
+  std::pair<int, std::size_t> missing() const;
   /// The most floats of sums that have waited at once.
-  [[nodiscard]] std::int64_t peak_elements() const { return sums_.peak_pool_elements(); }
-  [[nodiscard]] double seconds_adding() const { return seconds_adding_; }
+  std::int64_t peak_elements() const { return sums_.peak_pool_elements(); }
+  double seconds_adding() const { return seconds_adding_; }
 
  private:
-  [[nodiscard]] bool may_take(const GradientRings::Published& published) const;
+  bool may_take(const GradientRings::Published& published) const;
   void add(const GradientRings::Published& published);
 
   const Hosts& hosts_;

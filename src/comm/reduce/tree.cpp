@@ -74,7 +74,7 @@ struct AdditionOrder {
 
 std::vector<Addition> combine_order(const Tree& tree, TreeNode node, std::span<const TreeNode> partials) {
   AdditionOrder order{tree, {}, static_cast<int>(partials.size()), {}};
-  for (std::size_t i = 0; i < partials.size(); ++i) order.slot_of[partials[i]] = static_cast<int>(i);
+  for (std::size_t i = 0; i < partials.size(); ++i) order.slot_of[partials[i]] = i;
   order.sum(node);
   LOCKSTEP_CHECK(order.additions.size() + 1 == partials.size(), "partial sums must not overlap");
   return order.additions;
@@ -86,15 +86,15 @@ struct PlanBuilder {
   MergePlan plan;
 
   explicit PlanBuilder(int micro_batches) {
-    plan.leaf_of_micro_batch.assign(static_cast<std::size_t>(micro_batches), -1);
-    plan.memory_of_leaf.assign(static_cast<std::size_t>(micro_batches), -1);
+    plan.leaf_of_micro_batch.assign(micro_batches, -1);
+    plan.memory_of_leaf.assign(micro_batches, -1);
   }
   int node() {
     plan.nodes.emplace_back();
     return static_cast<int>(plan.nodes.size()) - 1;
   }
-  MergePlan::Node& at(int node) { return plan.nodes[static_cast<std::size_t>(node)]; }
-  int leaf(int micro_batch) { return plan.leaf_of_micro_batch[static_cast<std::size_t>(micro_batch)] = node(); }
+  MergePlan::Node& at(int node) { return plan.nodes[node]; }
+  int leaf(int micro_batch) { return plan.leaf_of_micro_batch[micro_batch] = node(); }
   int join(int left, int right) {
     const int parent = node();
     at(left) = {parent, right, true, -1};
@@ -103,7 +103,7 @@ struct PlanBuilder {
   }
   void root(int node, int first_micro_batch) {
     at(node).root = plan.roots;
-    plan.memory_of_leaf[static_cast<std::size_t>(first_micro_batch)] = plan.roots++;
+    plan.memory_of_leaf[first_micro_batch] = plan.roots++;
   }
   int subtree(const Tree& tree, TreeNode n) {
     if (n.level == 0) return leaf(n.index);

@@ -24,21 +24,21 @@ struct TreeNode {
 class Tree {
  public:
   explicit Tree(int leaves);
-  [[nodiscard]] int leaves() const { return leaves_; }
-  [[nodiscard]] TreeNode root() const { return root_; }
-  [[nodiscard]] int first(TreeNode node) const { return node.index << node.level; }
-  [[nodiscard]] int end(TreeNode node) const;
-  [[nodiscard]] int size(TreeNode node) const { return end(node) - first(node); }
+  int leaves() const { return leaves_; }
+  TreeNode root() const { return root_; }
+  int first(TreeNode node) const { return node.index << node.level; }
+  int end(TreeNode node) const;
+  int size(TreeNode node) const { return end(node) - first(node); }
   /// Children of an inner node (level > 0); both cover at least one leaf.
-  [[nodiscard]] TreeNode left(TreeNode node) const { return canonical({node.level - 1, 2 * node.index}); }
-  [[nodiscard]] TreeNode right(TreeNode node) const { return canonical({node.level - 1, 2 * node.index + 1}); }
+  TreeNode left(TreeNode node) const { return canonical({node.level - 1, 2 * node.index}); }
+  TreeNode right(TreeNode node) const { return canonical({node.level - 1, 2 * node.index + 1}); }
 
   /// The fewest nodes that cover exactly these micro-batches (each listed once, in any order): largest first, then by
   /// first leaf. O(n log V) for n micro-batches.
-  [[nodiscard]] std::vector<TreeNode> maximal_subtrees(const std::vector<int>& micro_batches) const;
+  std::vector<TreeNode> maximal_subtrees(const std::vector<int>& micro_batches) const;
 
  private:
-  [[nodiscard]] TreeNode canonical(TreeNode node) const;
+  TreeNode canonical(TreeNode node) const;
   int leaves_;
   TreeNode root_;
 };

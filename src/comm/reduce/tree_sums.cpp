@@ -17,13 +17,13 @@ constexpr std::int64_t kBlockElements = 4096;  // small enough to stay in the ca
 class HostBufferMemory final : public BufferMemory {
  public:
   float* allocate(std::int64_t elements) override {
-    AlignedBytes block(static_cast<std::size_t>(std::max<std::int64_t>(elements, 1)) * sizeof(float));
+    AlignedBytes block((std::max<std::int64_t>(elements, 1)) * sizeof(float));
     const std::lock_guard lock(mutex_);
     blocks_.push_back(std::move(block));
     return reinterpret_cast<float*>(blocks_.back().data());
   }
   void add(float* left, float* right, std::int64_t elements) override { device::add(left, right, left, elements); }
-  [[nodiscard]] bool takes_more() const override { return true; }
+  bool takes_more() const override { return true; }
 
  private:
   std::mutex mutex_;
@@ -35,8 +35,8 @@ class CountedMemory final : public BufferMemory {
  public:
   float* allocate(std::int64_t /*elements*/) override { return &nowhere_.emplace_back(); }
   void add(float* /*left*/, float* /*right*/, std::int64_t /*elements*/) override {}
-  [[nodiscard]] bool takes_more() const override { return true; }
-  [[nodiscard]] int count() const { return static_cast<int>(nowhere_.size()); }
+  bool takes_more() const override { return true; }
+  int count() const { return nowhere_.size(); }
 
  private:
   std::deque<float> nowhere_;  // distinct addresses
@@ -66,7 +66,7 @@ void AccumulationBuffers::begin(std::function<float*(int root, int bucket)> root
 std::vector<std::vector<int>> waves_of(std::span<const int> micro_batches, int workers) {
   std::vector<std::vector<int>> waves;
   for (std::size_t i = 0; i < micro_batches.size(); ++i) {
-    if (i % static_cast<std::size_t>(workers) == 0) waves.emplace_back();
+    if (i % workers == 0) waves.emplace_back();
     waves.back().push_back(micro_batches[i]);
   }
   return waves;
@@ -86,7 +86,7 @@ int AccumulationBuffers::most_waiting(MergePlan plan, std::span<const std::vecto
 }
 
 void AccumulationBuffers::reserve(int bucket_index, int buffers) {
-  BucketSums& bucket = *buckets_[static_cast<std::size_t>(bucket_index)];
+  BucketSums& bucket = *buckets_[bucket_index];
   while (std::ssize(bucket.free) < buffers) {
     bucket.free.push_back(memory_.allocate(bucket.elements));
     std::fill_n(bucket.free.back(), bucket.elements, 0.0F);
@@ -109,42 +109,42 @@ void AccumulationBuffers::give_back(BucketSums& bucket, float* memory) {
 }
 
 GradientBuffer AccumulationBuffers::buffer(int micro_batch, int bucket_index) {
-  const int node = plan_.leaf_of_micro_batch.at(static_cast<std::size_t>(micro_batch));
+  const int node = plan_.leaf_of_micro_batch.at(micro_batch);
   LOCKSTEP_CHECK(node >= 0, "a rank may only fill its own micro-batches");
-  BucketSums& bucket = *buckets_.at(static_cast<std::size_t>(bucket_index));
-  const MergePlan::Node& at = plan_.nodes[static_cast<std::size_t>(node)];
+  BucketSums& bucket = *buckets_.at(bucket_index);
+  const MergePlan::Node& at = plan_.nodes[node];
   const std::lock_guard lock(bucket.mutex);
-  float*& memory = bucket.memory[static_cast<std::size_t>(node)];
+  float*& memory = bucket.memory[node];
   LOCKSTEP_CHECK(memory == nullptr, "buffer() once for a micro-batch and bucket");
-  if (memory_.takes_more() && at.parent >= 0 && !at.is_left && bucket.done[static_cast<std::size_t>(at.sibling)] != 0) {
-    memory = bucket.memory[static_cast<std::size_t>(at.sibling)];
+  if (memory_.takes_more() && at.parent >= 0 && !at.is_left && bucket.done[at.sibling] != 0) {
+    memory = bucket.memory[at.sibling];
     return {memory, true};
   }
-  const int root = plan_.memory_of_leaf[static_cast<std::size_t>(micro_batch)];
+  const int root = plan_.memory_of_leaf[micro_batch];
   memory = root >= 0 ? root_memory_(root, bucket_index) : take(bucket);
   return {memory, false};
 }
 
 float* AccumulationBuffers::memory_of(int micro_batch, int bucket_index) {
-  BucketSums& bucket = *buckets_.at(static_cast<std::size_t>(bucket_index));
+  BucketSums& bucket = *buckets_.at(bucket_index);
   const std::lock_guard lock(bucket.mutex);
-  return bucket.memory[static_cast<std::size_t>(plan_.leaf_of_micro_batch.at(static_cast<std::size_t>(micro_batch)))];
+  return bucket.memory[plan_.leaf_of_micro_batch.at(micro_batch)];
 }
 
 std::optional<int> AccumulationBuffers::ready(int micro_batch, int bucket_index) {
-  BucketSums& bucket = *buckets_.at(static_cast<std::size_t>(bucket_index));
-  int node = plan_.leaf_of_micro_batch.at(static_cast<std::size_t>(micro_batch));
+  BucketSums& bucket = *buckets_.at(bucket_index);
+  int node = plan_.leaf_of_micro_batch.at(micro_batch);
   std::unique_lock lock(bucket.mutex);
-  float* sum = node < 0 ? nullptr : bucket.memory[static_cast<std::size_t>(node)];
+  float* sum = node < 0 ? nullptr : bucket.memory[node];
   LOCKSTEP_CHECK(sum != nullptr, "ready() comes after buffer()");
   LOCKSTEP_CHECK(bucket.done[static_cast<std::size_t>(node)] == 0, "ready() once for a micro-batch and bucket");
   while (true) {
-    const MergePlan::Node& at = plan_.nodes[static_cast<std::size_t>(node)];
-    bucket.memory[static_cast<std::size_t>(node)] = sum;
-    bucket.done[static_cast<std::size_t>(node)] = 1;
+    const MergePlan::Node& at = plan_.nodes[node];
+    bucket.memory[node] = sum;
+    bucket.done[node] = 1;
     if (at.parent < 0) return at.root;
-    if (bucket.done[static_cast<std::size_t>(at.sibling)] == 0) return std::nullopt;  // the sibling will merge them
-    float* other = bucket.memory[static_cast<std::size_t>(at.sibling)];
+    if (bucket.done[at.sibling] == 0) return std::nullopt;  // the sibling will merge them
+    float* other = bucket.memory[at.sibling];
     float *left = at.is_left ? sum : other, *right = at.is_left ? other : sum;
     if (left != right) {  // else the leaf was already added while it was computed
       lock.unlock();
@@ -158,12 +158,12 @@ std::optional<int> AccumulationBuffers::ready(int micro_batch, int bucket_index)
 }
 
 Combiner::Combiner(std::span<const Addition> additions, std::size_t sources) {
-  const int given = static_cast<int>(sources);
+  const int given = sources;
   std::vector<Operand> result(additions.size());
   std::vector<int> free;
   int blocks = 0;
   const auto operand = [&](int slot) {
-    return slot < given ? Operand{Operand::Kind::partial, slot} : result[static_cast<std::size_t>(slot - given)];
+    return slot < given ? Operand{Operand::Kind::partial, slot} : result[slot - given];
   };
   const auto release = [&](Operand o) {
     if (o.kind == Operand::Kind::scratch) free.push_back(o.index);
@@ -186,7 +186,7 @@ Combiner::Combiner(std::span<const Addition> additions, std::size_t sources) {
     steps_.push_back({out, left, right});
     result[i] = out;
   }
-  scratch_ = AlignedBytes(static_cast<std::size_t>(blocks * kBlockElements) * sizeof(float));
+  scratch_ = AlignedBytes((blocks * kBlockElements) * sizeof(float));
 }
 
 void Combiner::run(float* out, std::span<const float* const> sources, std::int64_t n) {
@@ -198,8 +198,7 @@ void Combiner::run(float* out, std::span<const float* const> sources, std::int64
   for (std::int64_t at = 0; at < n; at += kBlockElements) {
     const std::int64_t size = std::min(kBlockElements, n - at);
     const auto read = [&](Operand o) -> const float* {
-      return o.kind == Operand::Kind::partial ? sources[static_cast<std::size_t>(o.index)] + at
-                                              : scratch + o.index * kBlockElements;
+      return o.kind == Operand::Kind::partial ? sources[o.index] + at : scratch + o.index * kBlockElements;
     };
     for (const Step& step : steps_) {
       float* to = step.out.kind == Operand::Kind::output ? out + at : scratch + step.out.index * kBlockElements;

@@ -29,7 +29,7 @@ class BufferMemory {
   /// left += right; afterwards, `right` may be reused. Several threads may call it for different memory.
   virtual void add(float* left, float* right, std::int64_t elements) = 0;
   /// Whether a finished sum may be added to directly by the worker that computes its sibling.
-  [[nodiscard]] virtual bool takes_more() const = 0;
+  virtual bool takes_more() const = 0;
 };
 
 /// Host memory; the calling thread does the additions.
@@ -59,7 +59,7 @@ class AccumulationBuffers {
   /// Returns the root that this gradient has completed, if any.
   [[nodiscard]] std::optional<int> ready(int micro_batch, int bucket);
   /// The most elements that pool buffers have held at once.
-  [[nodiscard]] std::int64_t peak_pool_elements() const { return peak_; }
+  std::int64_t peak_pool_elements() const { return peak_; }
   /// The most pool buffers of a bucket that a step takes if micro-batches come in these waves: the buffers of a wave
   /// are open at the same time.
   [[nodiscard]] static int most_waiting(MergePlan plan, std::span<const std::vector<int>> waves);

@@ -13,11 +13,11 @@ namespace lockstep::comm {
 std::vector<std::vector<WaveSums::Leaf>> leaves_of_waves(const MicroBatchAssignment& assignment,
                                                          std::span<const int> ranks) {
   const int last = assignment.waves.empty() ? -1 : *std::max_element(assignment.waves.begin(), assignment.waves.end());
-  std::vector<std::vector<WaveSums::Leaf>> waves(static_cast<std::size_t>(last + 1));
+  std::vector<std::vector<WaveSums::Leaf>> waves(last + 1);
   for (const int rank : ranks) {
     std::vector<int> places(waves.size());
-    for (const int micro_batch : assignment.micro_batches_of_rank[static_cast<std::size_t>(rank)]) {
-      const auto wave = static_cast<std::size_t>(assignment.waves.at(static_cast<std::size_t>(micro_batch)));
+    for (const int micro_batch : assignment.micro_batches_of_rank[rank]) {
+      const std::size_t wave = assignment.waves.at(micro_batch);
       waves[wave].push_back({rank, places[wave]++, micro_batch});
     }
   }
@@ -59,21 +59,18 @@ class WavePlanner {
  private:
   using Operand = WaveSums::Operand;
 
-  [[nodiscard]] const WaveSums::Leaf& at(int leaf) const {
-    return plan_.waves.back().leaves[static_cast<std::size_t>(leaf)];
-  }
-  [[nodiscard]] std::optional<Operand>& sum(int node) { return sums_[static_cast<std::size_t>(node)]; }
+  const WaveSums::Leaf& at(int leaf) const { return plan_.waves.back().leaves[leaf]; }
+  [[nodiscard]] std::optional<Operand>& sum(int node) { return sums_[node]; }
 
   // Adds siblings as long as both are there.
   void merge(int leaf) {
-    int node = merges_.leaf_of_micro_batch[static_cast<std::size_t>(at(leaf).micro_batch)];
+    int node = merges_.leaf_of_micro_batch[at(leaf).micro_batch];
     LOCKSTEP_CHECK(node >= 0, "a leaf is of one of the subtrees");
     sum(node) = Operand{false, leaf};
     open_[node] = -1;
     std::vector<WaveSums::Step>& steps = plan_.waves.back().steps;
-    for (const auto* merged = &merges_.nodes[static_cast<std::size_t>(node)];
-         merged->parent >= 0 && sum(merged->sibling).has_value();
-         merged = &merges_.nodes[static_cast<std::size_t>(node)]) {
+    for (const auto* merged = &merges_.nodes[node]; merged->parent >= 0 && sum(merged->sibling).has_value();
+         merged = &merges_.nodes[node]) {
       const int left_node = merged->is_left ? node : merged->sibling,
                 right_node = merged->is_left ? merged->sibling : node;
       const Operand left = *sum(left_node), right = *sum(right_node);
@@ -97,7 +94,7 @@ class WavePlanner {
     free_.erase(free_.begin());
     std::vector<WaveSums::Step>& steps = plan_.waves.back().steps;
     if (step >= 0) {
-      steps[static_cast<std::size_t>(step)].out = to;
+      steps[step].out = to;
     } else {
       steps.push_back({to, *sum(node), {}, false});
     }

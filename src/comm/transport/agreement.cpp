@@ -68,14 +68,14 @@ class Agreement {
     int rank = 0;
     Note note;
     std::unique_ptr<Transfer> transfer;
-    [[nodiscard]] bool heard() const { return transfer->done(); }
+    bool heard() const { return transfer->done(); }
   };
 
   static std::span<std::byte> bytes_of(Note& note) { return std::as_writable_bytes(std::span(&note, 1)); }
-  [[nodiscard]] int rank() const { return ranks_.rank(); }
+  int rank() const { return ranks_.rank(); }
 
   // The verdict of this rank and all ranks below it; null while that is open.
-  [[nodiscard]] const Note* verdict_here() const {
+  const Note* verdict_here() const {
     bool all = own_.has_value();
     if (own_ && own_->failed >= 0) return &*own_;
     for (const Peer& peer : below_) {
@@ -105,7 +105,7 @@ class Agreement {
     sending_.push_back(ranks_.send(bytes_of(*sent_.back()), to, kAgreementTag));
   }
 
-  [[nodiscard]] int waited_for() const {
+  int waited_for() const {
     for (const Peer& peer : below_) {
       if (!sent_up_ && !peer.heard()) return peer.rank;
     }

@@ -50,8 +50,8 @@ ClockOffset ask(Communicator& communicator, int rank, const Operation& operation
 // A binomial tree of hosts: in round k, hosts 2^k ... 2^(k+1) - 1 ask those 2^k before them.
 ClockOffset offset_of_host(Communicator& communicator, const Hosts& hosts, const Operation& operation,
                            const std::function<double()>& clock) {
-  const auto host = static_cast<unsigned>(hosts.host_of(communicator.rank()));
-  const auto leader = [&](unsigned other) { return hosts.ranks(static_cast<int>(other)).front(); };
+  const unsigned host = hosts.host_of(communicator.rank());
+  const auto leader = [&](unsigned other) { return hosts.ranks(other).front(); };
   ClockOffset own{.at = clock(), .seconds = 0, .error = 0};
   if (host > 0) own = ask(communicator, leader(host - std::bit_floor(host)), operation, clock);
   for (unsigned apart = std::bit_ceil(host + 1); host + apart < static_cast<unsigned>(hosts.count()); apart *= 2) {

@@ -21,7 +21,7 @@ class SharesCores {
   SharesCores(const SharesCores&) = delete;
   SharesCores& operator=(const SharesCores&) = delete;
   virtual ~SharesCores() = default;
-  [[nodiscard]] virtual int cores() const = 0;
+  virtual int cores() const = 0;
 };
 
 /// This rank's share_cores(). Where ranks have not told each other, they are taken to have the same cores.

@@ -13,7 +13,7 @@ namespace lockstep::comm {
 class Doorbell {
  public:
   void ring();
-  [[nodiscard]] std::uint32_t rings() const { return rings_.load(std::memory_order_acquire); }
+  std::uint32_t rings() const { return rings_.load(std::memory_order_acquire); }
   /// Returns when the counter is no longer `seen`, or at `until` (then false). Spins for `spin`, then sleeps.
   bool wait(std::uint32_t seen, Clock::time_point until, std::chrono::microseconds spin = {});
 

@@ -39,17 +39,15 @@ struct Word {
     word.version = take(kVersionBits);
     return word;
   }
-  [[nodiscard]] std::uint64_t bits() const {
+  std::uint64_t bits() const {
     return ((version % kVersions << kNumberBits | number % kNumbers) << 2 | static_cast<std::uint64_t>(state))
                << kReaderBits |
            readers;
   }
-  [[nodiscard]] bool is_of(std::uint64_t now) const { return version == now % kVersions; }
-  [[nodiscard]] bool is_resident(std::uint64_t now) const { return state == State::resident && is_of(now); }
+  bool is_of(std::uint64_t now) const { return version == now % kVersions; }
+  bool is_resident(std::uint64_t now) const { return state == State::resident && is_of(now); }
   /// Whether a fetch may begin.
-  [[nodiscard]] bool is_gone(std::uint64_t now) const {
-    return state == State::dropped || (state == State::resident && !is_of(now));
-  }
+  bool is_gone(std::uint64_t now) const { return state == State::dropped || (state == State::resident && !is_of(now)); }
 };
 
 constexpr std::chrono::hours kUntilRung{1};
@@ -158,8 +156,7 @@ void FetchedMemory::find_shares() {
 }
 
 FetchedMemory::Shared& FetchedMemory::shared(int unit) const {
-  return *reinterpret_cast<Shared*>(control_->block(0) + kCacheLine + sizeof(HostClock) +
-                                    static_cast<std::size_t>(unit) * sizeof(Shared));
+  return *reinterpret_cast<Shared*>(control_->block(0) + kCacheLine + sizeof(HostClock) + unit * sizeof(Shared));
 }
 
 FetchedMemory::HostClock& FetchedMemory::host_clock() const {
@@ -216,7 +213,7 @@ void FetchedMemory::begin_fetch(int unit, bool demanded) {
   if (!word.is_gone(version_)) return;
   word = {.version = version_, .number = word.number + 1, .readers = 0, .state = Word::State::fetching};
   if (!bits.compare_exchange_strong(seen, word.bits(), std::memory_order_acq_rel)) return;
-  for (const int rank : fetchers_[static_cast<std::size_t>(unit)]) doorbell(hosts_.local_rank(rank)).ring();
+  for (const int rank : fetchers_[unit]) doorbell(hosts_.local_rank(rank)).ring();
 }
 
 bool FetchedMemory::make_room() {
@@ -248,7 +245,7 @@ bool FetchedMemory::drop_oldest() {
   Word word = Word::of(seen);
   word.state = Word::State::dropping;
   if (!shared(oldest).word.compare_exchange_strong(seen, word.bits(), std::memory_order_acq_rel)) return false;
-  for (const auto& [begin, end] : foreign_[static_cast<std::size_t>(oldest)]) block_->release_pages(0, {begin, end});
+  for (const auto& [begin, end] : foreign_[oldest]) block_->release_pages(0, {begin, end});
   word.state = Word::State::dropped;
   shared(oldest).word.store(word.bits(), std::memory_order_release);
   ring_all();  // another thread may be waiting to fetch it again
@@ -261,7 +258,7 @@ void FetchedMemory::check(const Operation& operation, RanTime& waited, int unit)
   throw_if_stopped(communicator_.topology(), communicator_.rank(), operation);
   if (waited.look() < operation.timeout) return;
   int owner = -1;
-  for (const OwnedBytes& bytes : options_.units[static_cast<std::size_t>(unit)]) {
+  for (const OwnedBytes& bytes : options_.units[unit]) {
     if (!communicator_.topology().same_host(bytes.owner, communicator_.rank())) owner = bytes.owner;
   }
   throw_deadline(communicator_.topology(), communicator_.rank(), owner, operation, waited.seconds(),
@@ -317,7 +314,7 @@ bool FetchedMemory::answer() {
     reader.transfer.reset();
     if (unit < 0) continue;
     listen_to(reader);
-    for (const OwnedBytes& bytes : options_.units.at(static_cast<std::size_t>(unit))) {
+    for (const OwnedBytes& bytes : options_.units.at(unit)) {
       if (bytes.owner != communicator_.rank()) continue;
       in_messages(std::span(data() + bytes.begin, data() + bytes.end), [&](std::span<std::byte> message) {
         bytes_sent_ += message.size();
@@ -331,11 +328,11 @@ bool FetchedMemory::answer() {
 bool FetchedMemory::fetch() {
   bool any = false;
   for (int u = 0; u < units(); ++u) {
-    const auto& fetchers = fetchers_[static_cast<std::size_t>(u)];
+    const auto& fetchers = fetchers_[u];
     if (!std::binary_search(fetchers.begin(), fetchers.end(), communicator_.rank())) continue;
     const Word word = Word::of(shared(u).word.load(std::memory_order_acquire));
-    if (word.state != Word::State::fetching || word.number == fetched_[static_cast<std::size_t>(u)]) continue;
-    fetched_[static_cast<std::size_t>(u)] = word.number;
+    if (word.state != Word::State::fetching || word.number == fetched_[u]) continue;
+    fetched_[u] = word.number;
     send_for(u);
     any = true;
   }
@@ -347,7 +344,7 @@ bool FetchedMemory::fetch() {
 void FetchedMemory::send_for(int unit) {
   Fetch next{unit, {}};
   std::vector<int> asked;
-  for (const OwnedBytes& bytes : options_.units[static_cast<std::size_t>(unit)]) {
+  for (const OwnedBytes& bytes : options_.units[unit]) {
     if (!hosts_.receives_from(communicator_.rank(), bytes.owner)) continue;
     const std::span there(data() + bytes.begin, data() + bytes.end);
     block_->take_pages(0, {bytes.begin, bytes.end});
@@ -376,7 +373,7 @@ bool FetchedMemory::finish_fetches() {
 // The last of the ranks that fetch it for this host marks it resident.
 void FetchedMemory::share_done(int unit) {
   Shared& state = shared(unit);
-  const std::size_t all = fetchers_[static_cast<std::size_t>(unit)].size();
+  const std::size_t all = fetchers_[unit].size();
   if (state.arrived.fetch_add(1, std::memory_order_acq_rel) + 1 < all) return;
   state.arrived.store(0, std::memory_order_relaxed);
   state.last_used.store(++host_clock().now, std::memory_order_relaxed);

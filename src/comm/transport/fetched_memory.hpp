@@ -53,8 +53,8 @@ class FetchedMemory {
   FetchedMemory(const FetchedMemory&) = delete;
   FetchedMemory& operator=(const FetchedMemory&) = delete;
 
-  [[nodiscard]] std::byte* data() const { return block_->block(0); }
-  [[nodiscard]] int units() const { return static_cast<int>(options_.units.size()); }
+  std::byte* data() const { return block_->block(0); }
+  int units() const { return options_.units.size(); }
 
   /// Begins to fetch a unit if there is room.
   void prefetch(int unit);
@@ -68,7 +68,7 @@ class FetchedMemory {
   void next_version();
 
   /// Bytes sent to other hosts.
-  [[nodiscard]] std::uint64_t bytes_sent() const { return bytes_sent_; }
+  std::uint64_t bytes_sent() const { return bytes_sent_; }
 
  private:
   /// The part of a unit's state that all ranks of the host see.
@@ -101,14 +101,14 @@ class FetchedMemory {
   };
 
   void map();
-  [[nodiscard]] std::vector<ByteRange> own_ranges() const;
+  std::vector<ByteRange> own_ranges() const;
   void find_shares();
-  [[nodiscard]] Shared& shared(int unit) const;
-  [[nodiscard]] HostClock& host_clock() const;
-  [[nodiscard]] Doorbell& doorbell(int local_rank) const;
-  [[nodiscard]] Doorbell& doorbell() const { return doorbell(local_rank_); }
+  Shared& shared(int unit) const;
+  HostClock& host_clock() const;
+  Doorbell& doorbell(int local_rank) const;
+  Doorbell& doorbell() const { return doorbell(local_rank_); }
   void ring_all() const;
-  [[nodiscard]] bool is_foreign(int unit) const { return !fetchers_[static_cast<std::size_t>(unit)].empty(); }
+  bool is_foreign(int unit) const { return !fetchers_[unit].empty(); }
 
   void begin_fetch(int unit, bool demanded);
   [[nodiscard]] bool make_room();

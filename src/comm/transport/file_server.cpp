@@ -35,7 +35,7 @@ FileHandle make_socket() {
 struct Address {
   sockaddr_un value{};
   socklen_t length = 0;
-  [[nodiscard]] const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&value); }
+  const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&value); }
 };
 
 // A leading zero byte makes the socket name an abstract one.
@@ -44,7 +44,7 @@ Address abstract_address(const std::string& name) {
   address.value.sun_family = AF_UNIX;
   const std::size_t size = std::min(name.size(), sizeof address.value.sun_path - 1);
   std::copy_n(name.begin(), size, address.value.sun_path + 1);
-  address.length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + size);
+  address.length = offsetof(sockaddr_un, sun_path) + 1 + size;
   return address;
 }
 

@@ -30,7 +30,7 @@ class FileServer {
   FileServer(const FileServer&) = delete;
   FileServer& operator=(const FileServer&) = delete;
   /// The argument for fetch_file(): 128 random bits.
-  [[nodiscard]] const std::string& name() const { return name_; }
+  const std::string& name() const { return name_; }
 
  private:
   void serve() const;

@@ -24,7 +24,7 @@ GroupCommunicator::GroupCommunicator(Communicator& all, std::vector<int> ranks)
     : all_(all), ranks_(std::move(ranks)), topology_(topology_of(all.topology(), ranks_)) {
   const auto found = std::find(ranks_.begin(), ranks_.end(), all.rank());
   LOCKSTEP_CHECK(found != ranks_.end(), "a group is made by the ranks that are in it");
-  rank_ = static_cast<int>(found - ranks_.begin());
+  rank_ = found - ranks_.begin();
 }
 
 void GroupCommunicator::abort(int exit_code) {

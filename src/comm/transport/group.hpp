@@ -15,9 +15,9 @@ class GroupCommunicator final : public PointToPointCommunicator {
   /// `ranks`: of `all`, ascending; the caller is one of them. `all` must outlive it. No communication.
   GroupCommunicator(Communicator& all, std::vector<int> ranks);
 
-  [[nodiscard]] int rank() const override { return rank_; }
-  [[nodiscard]] int size() const override { return static_cast<int>(ranks_.size()); }
-  [[nodiscard]] const Topology& topology() const override { return topology_; }
+  int rank() const override { return rank_; }
+  int size() const override { return ranks_.size(); }
+  const Topology& topology() const override { return topology_; }
   [[nodiscard]] std::unique_ptr<Transfer> send(std::span<const std::byte> bytes, int to, int tag) override {
     return all_.send(bytes, rank_of_all(to), tag);
   }
@@ -27,14 +27,14 @@ class GroupCommunicator final : public PointToPointCommunicator {
   }
   void check_peers() override { all_.check_peers(); }
   /// Traffic of the whole communicator.
-  [[nodiscard]] TrafficCounters traffic() const override { return all_.traffic(); }
+  TrafficCounters traffic() const override { return all_.traffic(); }
   [[noreturn]] void abort(int exit_code) override;
-  [[nodiscard]] std::shared_ptr<FlightRecorder> recorder() const override { return recorder_of(all_); }
+  std::shared_ptr<FlightRecorder> recorder() const override { return recorder_of(all_); }
 
-  [[nodiscard]] Communicator& all() const { return all_; }
+  Communicator& all() const { return all_; }
 
  private:
-  [[nodiscard]] int rank_of_all(int rank) const { return ranks_.at(static_cast<std::size_t>(rank)); }
+  int rank_of_all(int rank) const { return ranks_.at(rank); }
 
   Communicator& all_;
   std::vector<int> ranks_;

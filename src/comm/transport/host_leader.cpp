@@ -23,7 +23,7 @@ std::string spread(Communicator& communicator, const std::vector<int>& ranks, Ex
   const Operation operation{"index", 0, kStartDeadline};
   Header header{static_cast<std::int64_t>(code), static_cast<std::int64_t>(text.size())};
   broadcast_in_group(communicator, ranks, std::as_writable_bytes(std::span(header)), kTag, operation);
-  text.resize(static_cast<std::size_t>(header[1]));
+  text.resize(header[1]);
   if (!text.empty()) {
     broadcast_in_group(communicator, ranks, std::as_writable_bytes(std::span(text)), kTag, operation);
   }

@@ -21,23 +21,19 @@ namespace {
 // Ordinary memory.
 class HeapMemory final : public HostMemory {
  public:
-  [[nodiscard]] std::byte* block(int local_rank) const override {
-    return blocks_.at(static_cast<std::size_t>(local_rank))->data();
-  }
+  std::byte* block(int local_rank) const override { return blocks_.at(local_rank)->data(); }
   std::vector<std::shared_ptr<AlignedBytes>> blocks_;
 };
 
 class SharedMemory final : public HostMemory {
  public:
   explicit SharedMemory(std::string use) : use_(std::move(use)) {}
-  [[nodiscard]] std::byte* block(int local_rank) const override { return segment(local_rank).data(); }
+  std::byte* block(int local_rank) const override { return segment(local_rank).data(); }
   void take_pages(int local_rank, ByteRange range) const override { segment(local_rank).take_pages(range, use_); }
   std::vector<SharedSegment> segments_;
 
  private:
-  [[nodiscard]] const SharedSegment& segment(int local_rank) const {
-    return segments_.at(static_cast<std::size_t>(local_rank));
-  }
+  const SharedSegment& segment(int local_rank) const { return segments_.at(local_rank); }
   std::string use_;
 };
 
@@ -53,7 +49,7 @@ struct Announcement {
 /// By rank, then by block.
 std::vector<Announcement> gather(Communicator& communicator, const std::vector<Announcement>& mine,
                                  const Operation& operation) {
-  std::vector<Announcement> all(static_cast<std::size_t>(communicator.size()) * mine.size());
+  std::vector<Announcement> all(communicator.size() * mine.size());
   communicator.all_gather(std::as_bytes(std::span(mine)), std::as_writable_bytes(std::span(all)), operation);
   return all;
 }
@@ -68,20 +64,20 @@ std::string needed_by_host(const Topology& topology, const std::vector<Announcem
                            int rank) {
   std::uint64_t bytes = 0;
   for (std::size_t i = 0; i < all.size(); ++i) {
-    if (topology.same_host(static_cast<int>(i / of_rank), rank)) bytes += all[i].allocated;
+    if (topology.same_host(i / of_rank, rank)) bytes += all[i].allocated;
   }
   if (bytes == 0) return "";
   return fmt::format("; the {} ranks of this host need {:.1f} MiB together", topology.local_size(rank),
-                     static_cast<double>(bytes) / (1024.0 * 1024.0));
+                     bytes / (1024.0 * 1024.0));
 }
 
 void throw_any_error(const Communicator& communicator, const std::vector<Announcement>& all) {
   const Topology& topology = communicator.topology();
-  const std::size_t of_rank = all.size() / static_cast<std::size_t>(communicator.size());
+  const std::size_t of_rank = all.size() / communicator.size();
   for (std::size_t i = 0; i < all.size(); ++i) {
     const auto& error = all[i].error;
     if (error[0] == '\0') continue;
-    const auto rank = static_cast<int>(i / of_rank);
+    const int rank = i / of_rank;
     throw Error(ExitCode::infrastructure, fmt::format("{}: {}{}", describe(topology, rank), error.data(),
                                                       needed_by_host(topology, all, of_rank, rank)));
   }
@@ -91,10 +87,10 @@ void compare_layouts(const Communicator& communicator, const std::vector<Announc
                      std::span<const HostBlock> blocks) {
   const Hosts hosts(communicator.topology());
   for (std::size_t i = 0; i < all.size(); ++i) {
-    const auto r = static_cast<int>(i / blocks.size());
+    const int r = i / blocks.size();
     const std::size_t k = i % blocks.size();
     const int first = hosts.ranks(hosts.host_of(r)).front();
-    const auto& expected = all[static_cast<std::size_t>(first) * blocks.size() + k].layout;
+    const auto& expected = all[first * blocks.size() + k].layout;
     const auto& found = all[i].layout;
     if (found == expected) continue;
     throw Error(
@@ -142,7 +138,7 @@ HostMemories share_between_threads(Communicator& communicator, std::span<const H
     auto memory = std::make_unique<HeapMemory>();
     for (int r = 0; r < communicator.size(); ++r) {
       if (!communicator.topology().same_host(r, communicator.rank())) continue;
-      memory->blocks_.push_back(*all[static_cast<std::size_t>(r) * blocks.size() + k].block);
+      memory->blocks_.push_back(*all[r * blocks.size() + k].block);
     }
     memories.push_back(std::move(memory));
   }
@@ -159,7 +155,7 @@ std::unique_ptr<HostMemory> open_all(const Communicator& communicator, std::span
   auto memory = std::make_unique<SharedMemory>(block.use);
   for (int r = 0; r < communicator.size(); ++r) {
     if (!communicator.topology().same_host(r, communicator.rank())) continue;
-    const Announcement& peer = all[static_cast<std::size_t>(r) * blocks.size() + k];
+    const Announcement& peer = all[r * blocks.size() + k];
     memory->segments_.push_back(r == communicator.rank() ? std::exchange(own, SharedSegment())
                                                          : SharedSegment::open(peer.server.data(), peer.bytes,
                                                                                operation.timeout, block.all_read));

@@ -30,7 +30,7 @@ class HostMemory {
  public:
   virtual ~HostMemory() = default;
   /// The block of a rank of this host, by local rank; 64-byte aligned, not cleared.
-  [[nodiscard]] virtual std::byte* block(int local_rank) const = 0;
+  virtual std::byte* block(int local_rank) const = 0;
   /// Of a block with HostBlock::written: allocates every page that the range touches, so that it can be written.
   /// Throws Error(infrastructure) if /dev/shm has no room for them.
   virtual void take_pages(int /*local_rank*/, ByteRange /*range*/) const {}
@@ -96,9 +96,9 @@ class SharedSegment {
   /// Opens a peer's, by the name of its FileServer.
   [[nodiscard]] static SharedSegment open(const std::string& server, std::size_t bytes,
                                           std::chrono::milliseconds timeout, bool all_read = false);
-  [[nodiscard]] std::byte* data() const { return data_; }
+  std::byte* data() const { return data_; }
   /// Another handle of its file, for a FileServer.
-  [[nodiscard]] FileHandle duplicate_file() const;
+  FileHandle duplicate_file() const;
   /// The memory stays mapped without its file, which take_pages() needs.
   void close_file() { file_.reset(); }
   /// As HostMemory::take_pages().

@@ -71,16 +71,16 @@ class MpiTransfer final : public Transfer {
 class MpiCommunicator final : public PointToPointCommunicator, public SharesCores {
  public:
   MpiCommunicator() : rank_(mpi_->rank()), size_(mpi_->size()) {
-    topology_.host_of.assign(static_cast<std::size_t>(size()), 0);
+    topology_.host_of.assign(size(), 0);
     topology_.host_names = {host_identity()};
     if (size() > 1) find_peers();
   }
   MpiCommunicator(MpiCommunicator& all, const std::vector<int>& ranks)
-      : cores_(all.cores_), mpi_(all.mpi_), is_group_(true), size_(static_cast<int>(ranks.size())) {
+      : cores_(all.cores_), mpi_(all.mpi_), is_group_(true), size_(ranks.size()) {
     std::vector<std::string> hosts;
     for (const int rank : ranks) hosts.push_back(all.topology_.host_name(rank));
     topology_ = make_topology(hosts);
-    rank_ = static_cast<int>(std::find(ranks.begin(), ranks.end(), all.rank()) - ranks.begin());
+    rank_ = std::find(ranks.begin(), ranks.end(), all.rank()) - ranks.begin();
     LOCKSTEP_CHECK(rank_ < size_ && !all.is_group_, "a group is made of the job's ranks, by those in it");
     make_communicator(ranks);
   }
@@ -92,10 +92,10 @@ class MpiCommunicator final : public PointToPointCommunicator, public SharesCore
   MpiCommunicator(const MpiCommunicator&) = delete;
   MpiCommunicator& operator=(const MpiCommunicator&) = delete;
 
-  [[nodiscard]] int rank() const override { return rank_; }
-  [[nodiscard]] int size() const override { return size_; }
-  [[nodiscard]] const Topology& topology() const override { return topology_; }
-  [[nodiscard]] int cores() const override { return cores_; }
+  int rank() const override { return rank_; }
+  int size() const override { return size_; }
+  const Topology& topology() const override { return topology_; }
+  int cores() const override { return cores_; }
   std::unique_ptr<Transfer> send(std::span<const std::byte> bytes, int to, int tag) override {
     bytes_ += bytes.size();
     ++messages_;
@@ -131,7 +131,7 @@ class MpiCommunicator final : public PointToPointCommunicator, public SharesCore
       });
     })->wait(operation);
   }
-  [[nodiscard]] TrafficCounters traffic() const override { return {0, bytes_, messages_}; }
+  TrafficCounters traffic() const override { return {0, bytes_, messages_}; }
   [[noreturn]] void abort(int exit_code) override { mpi_->abort(exit_code); }
 
  private:
@@ -166,7 +166,7 @@ class MpiCommunicator final : public PointToPointCommunicator, public SharesCore
     } mine{{}, device::core_limits()};
     const std::string name = host_identity();
     std::copy_n(name.begin(), std::min(name.size(), mine.host.size() - 1), mine.host.begin());
-    std::vector<Place> all(static_cast<std::size_t>(size()));
+    std::vector<Place> all(size());
     all_gather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(all)), {"start", 0});
     std::vector<std::string> names;
     std::vector<device::CoreLimits> cores;
@@ -175,7 +175,7 @@ class MpiCommunicator final : public PointToPointCommunicator, public SharesCore
       cores.push_back(place.cores);
     }
     topology_ = make_topology(names);
-    cores_ = share_cores(cores, topology_.host_of)[static_cast<std::size_t>(rank())];
+    cores_ = share_cores(cores, topology_.host_of)[rank()];
   }
 
   int exceptions_ = std::uncaught_exceptions();

@@ -79,9 +79,8 @@ void require_room() {
       fmt::format("shared memory for messages between {} ranks: {:.1f} MiB are needed, /dev/shm has {:.1f} MiB, "
                   "{:.1f} MiB of them free; give it more: docker run --shm-size=2g, or in Kubernetes an emptyDir "
                   "with medium: Memory on /dev/shm",
-                  ranks, static_cast<double>(ranks * kBytesOfRank) / kMiB,
-                  static_cast<double>(space.f_blocks * unit) / kMiB,
-                  static_cast<double>(space.f_bavail * unit) / kMiB));
+                  ranks, (ranks * kBytesOfRank) / kMiB, (space.f_blocks * unit) / kMiB,
+                  (space.f_bavail * unit) / kMiB));
 }
 
 }  // namespace

@@ -25,7 +25,7 @@ class MpiFolder {
   MpiFolder& operator=(const MpiFolder&) = delete;
   /// Removes the folder with its content. Ranks that have started MPI no longer need it: they have mapped the files.
   void remove() noexcept;
-  [[nodiscard]] const std::string& path() const { return path_; }  ///< empty: no folder was made
+  const std::string& path() const { return path_; }  ///< empty: no folder was made
 
  private:
   std::string path_;

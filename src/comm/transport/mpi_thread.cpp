@@ -245,7 +245,7 @@ bool MpiThread::test_pending() {
             "MPI_Testsome");
   if (count <= 0) return false;
   for (int i = 0; i < count; ++i) {
-    const auto& owner = owners_[static_cast<std::size_t>(completed_[static_cast<std::size_t>(i)])];
+    const auto& owner = owners_[completed_[i]];
     if (--owner->requests_ == 0) owner->finish();
   }
   std::size_t kept = 0;

@@ -36,7 +36,7 @@ class MpiOperation {
 
   /// Whether the bytes have arrived. `notify` may still be running: wait_until() and settled() wait for its end, so
   /// that what it refers to can be freed after them.
-  [[nodiscard]] bool done() const { return state_.load(std::memory_order_acquire) == State::done; }
+  bool done() const { return state_.load(std::memory_order_acquire) == State::done; }
   /// Waits until it is done, or failed with the error that check() throws. Returns false at the deadline.
   [[nodiscard]] bool wait_until(Clock::time_point until);
   /// Whether it is done or failed.
@@ -59,8 +59,8 @@ class MpiThread {
   ~MpiThread();
   MpiThread(const MpiThread&) = delete;
   MpiThread& operator=(const MpiThread&) = delete;
-  [[nodiscard]] int rank() const { return rank_; }
-  [[nodiscard]] int size() const { return size_; }
+  int rank() const { return rank_; }
+  int size() const { return size_; }
   void post(std::shared_ptr<MpiOperation> operation);
   /// Throws Error(infrastructure) once an MPI call has failed.
   void check();

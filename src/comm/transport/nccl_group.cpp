@@ -219,7 +219,7 @@ void NcclGroup::all_gather(float* bucket, std::span<const std::int64_t> bounds, 
     }
     for (std::size_t owner = 0; owner + 1 < bounds.size(); ++owner) {
       float* slice = bucket + bounds[owner];
-      const auto count = static_cast<std::size_t>(bounds[owner + 1] - bounds[owner]);
+      const std::size_t count = bounds[owner + 1] - bounds[owner];
       if (count == 0) continue;
       check_nccl(ncclBroadcast(slice, slice, count, ncclFloat, static_cast<int>(owner), communicator_, at(stream)),
                  "ncclBroadcast", communicator_, place_);
@@ -240,7 +240,7 @@ void NcclGroup::broadcast(std::span<const Owned> list, Stream stream) {
 
 void NcclGroup::all_reduce_sum(float* values, std::int64_t count, Stream stream) {
   launch("the all-reduce", [&] {
-    const auto elements = static_cast<std::size_t>(count);
+    const std::size_t elements = count;
     check_nccl(ncclAllReduce(values, values, elements, ncclFloat, ncclSum, communicator_, at(stream)), "ncclAllReduce",
                communicator_, place_);
   });

@@ -53,7 +53,7 @@ class NcclGroup final : public GpuTransport {
   /// Waits until a call in progress has been accepted.
   void settle(const char* call);
   void require_alive(const char* call) const;
-  [[nodiscard]] cudaStream_t at(Stream stream) const;
+  cudaStream_t at(Stream stream) const;
 
   device::Gpu& gpu_;
   device::GpuPlace place_;

@@ -21,7 +21,7 @@ void broadcast_in_group(Communicator& communicator, std::span<const int> group, 
                         const Operation& operation) {
   const auto found = std::find(group.begin(), group.end(), communicator.rank());
   LOCKSTEP_CHECK(found != group.end(), "a broadcast is called by the ranks that it is for");
-  const auto place = static_cast<std::size_t>(found - group.begin());
+  const std::size_t place = found - group.begin();
   std::size_t distance = 1;
   while (distance < group.size() && (place & distance) == 0) distance *= 2;
   if (place != 0) communicator.receive(bytes, group[place - distance], tag)->wait(operation);
@@ -67,7 +67,7 @@ void PointToPointCommunicator::barrier(const Operation& operation) {
 
 void PointToPointCommunicator::broadcast(std::span<std::byte> bytes, int root, const Operation& operation) {
   LOCKSTEP_CHECK(root >= 0 && root < size(), "broadcast from a rank of the job");
-  std::vector<int> ranks(static_cast<std::size_t>(size()));
+  std::vector<int> ranks(size());
   std::iota(ranks.begin(), ranks.end(), 0);
   std::rotate(ranks.begin(), ranks.begin() + root, ranks.end());
   broadcast_in_group(*this, ranks, bytes, kBroadcast, operation);
@@ -76,21 +76,21 @@ void PointToPointCommunicator::broadcast(std::span<std::byte> bytes, int root, c
 void PointToPointCommunicator::all_gather(std::span<const std::byte> in, std::span<std::byte> out,
                                           const Operation& operation) {
   LOCKSTEP_CHECK(out.size() == in.size() * static_cast<std::size_t>(size()), "all_gather: one block a rank");
-  const std::size_t block = in.size(), ranks = static_cast<std::size_t>(size());
+  const std::size_t block = in.size(), ranks = size();
   std::vector<std::byte> held(out.size());  // blocks of rank(), rank() + 1, ... as far as they have been received
   std::copy(in.begin(), in.end(), held.begin());
   for (std::size_t have = 1; have < ranks; have *= 2) {
     const std::size_t more = std::min(have, ranks - have);
-    const int distance = static_cast<int>(have);
+    const int distance = have;
     const auto received =
         receive(std::span(held).subspan(have * block, more * block), (rank() + distance) % size(), kAllGather);
     const auto sent = send(std::span(held).first(more * block), (rank() - distance + size()) % size(), kAllGather);
     received->wait(operation);
     sent->wait(operation);
   }
-  const auto wrapped = held.end() - static_cast<std::ptrdiff_t>(static_cast<std::size_t>(rank()) * block);
+  const auto wrapped = held.end() - (rank() * block);
   std::copy(wrapped, held.end(), out.begin());
-  std::copy(held.begin(), wrapped, out.begin() + static_cast<std::ptrdiff_t>(static_cast<std::size_t>(rank()) * block));
+  std::copy(held.begin(), wrapped, out.begin() + (rank() * block));
 }
 
 void PointToPointCommunicator::all_reduce_sum(std::span<float> values, const Operation& operation) {

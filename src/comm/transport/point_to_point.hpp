@@ -38,7 +38,7 @@ class PointToPointCommunicator : public Communicator, public Recorded {
   void all_gather(std::span<const std::byte> in, std::span<std::byte> out, const Operation& operation) override;
   /// Adds in rank order, on rank 0.
   void all_reduce_sum(std::span<float> values, const Operation& operation) override;
-  [[nodiscard]] std::shared_ptr<FlightRecorder> recorder() const override { return recorder_; }
+  std::shared_ptr<FlightRecorder> recorder() const override { return recorder_; }
 
  protected:
   const std::shared_ptr<FlightRecorder> recorder_ = std::make_shared<FlightRecorder>();

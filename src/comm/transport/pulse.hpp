@@ -58,7 +58,7 @@ class Pulse final : public WaitWatch {
   void take(Peer& peer, Clock::time_point now);
   void drain(Clock::time_point now);
   void tell(Clock::time_point now, Clock::time_point progress, int at);
-  [[nodiscard]] int end_of_chain(int peer) const;
+  int end_of_chain(int peer) const;
 
   Communicator& ranks_;
   const Clock::duration quarter_;

@@ -15,7 +15,7 @@ class Recorded {
   Recorded(const Recorded&) = delete;
   Recorded& operator=(const Recorded&) = delete;
   virtual ~Recorded() = default;
-  [[nodiscard]] virtual std::shared_ptr<FlightRecorder> recorder() const = 0;
+  virtual std::shared_ptr<FlightRecorder> recorder() const = 0;
 };
 
 /// Null if the communicator records nothing.

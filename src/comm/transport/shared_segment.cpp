@@ -33,7 +33,7 @@ double mebibytes(double bytes) {
 [[noreturn]] void no_room(const std::string& use, std::size_t bytes, int descriptor, int error) {
   struct statvfs space {};
   const bool known = fstatvfs(descriptor, &space) == 0;
-  const double available = known ? static_cast<double>(space.f_bavail) * static_cast<double>(space.f_frsize) : 0;
+  const double available = known ? static_cast<double>(space.f_bavail) * space.f_frsize : 0;
   no_shared_memory(fmt::format(
       "shared memory for {}: {:.1f} MiB are needed, /dev/shm has {:.1f} MiB free ({}); "
       "give it more: docker run --shm-size=2g, or in Kubernetes an emptyDir with medium: Memory on /dev/shm",
@@ -70,7 +70,7 @@ void grow(int descriptor, std::size_t bytes) {
 }
 
 std::span<std::byte> whole_pages(std::span<std::byte> bytes) {
-  static const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
+  static const std::uintptr_t page = sysconf(_SC_PAGESIZE);
   const auto begin = reinterpret_cast<std::uintptr_t>(bytes.data());
   const std::uintptr_t first = round_up(begin, page), last = (begin + bytes.size()) / page * page;
   return first < last ? bytes.subspan(first - begin, last - first) : std::span<std::byte>();

@@ -11,9 +11,9 @@ namespace {
 
 class SingleCommunicator final : public Communicator, public comm::Recorded {
  public:
-  [[nodiscard]] int rank() const override { return 0; }
-  [[nodiscard]] int size() const override { return 1; }
-  [[nodiscard]] const Topology& topology() const override { return topology_; }
+  int rank() const override { return 0; }
+  int size() const override { return 1; }
+  const Topology& topology() const override { return topology_; }
   std::unique_ptr<Transfer> send(std::span<const std::byte>, int, int) override { nobody(); }
   std::unique_ptr<Transfer> receive(std::span<std::byte>, int, int, std::function<void()>) override { nobody(); }
   void barrier(const Operation&) override {}
@@ -23,8 +23,8 @@ class SingleCommunicator final : public Communicator, public comm::Recorded {
     std::copy(in.begin(), in.end(), out.begin());
   }
   void all_reduce_sum(std::span<float>, const Operation&) override {}
-  [[nodiscard]] TrafficCounters traffic() const override { return {}; }
-  [[nodiscard]] std::shared_ptr<FlightRecorder> recorder() const override { return recorder_; }
+  TrafficCounters traffic() const override { return {}; }
+  std::shared_ptr<FlightRecorder> recorder() const override { return recorder_; }
   void abort(int exit_code) override {
     throw Error(static_cast<ExitCode>(exit_code), "the job was ended by its only rank");
   }

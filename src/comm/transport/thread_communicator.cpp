@@ -48,7 +48,7 @@ std::vector<std::string> host_names(int size, const std::vector<int>& host_of) {
   LOCKSTEP_CHECK(host_of.empty() || static_cast<int>(host_of.size()) == size, "one host a rank");
   std::vector<std::string> names;
   for (int r = 0; r < size; ++r) {
-    const int host = host_of.empty() ? 0 : host_of[static_cast<std::size_t>(r)];
+    const int host = host_of.empty() ? 0 : host_of[r];
     names.push_back(fmt::format("{}", static_cast<char>('a' + host)));
   }
   return names;
@@ -164,7 +164,7 @@ namespace lockstep {
 
 void run_in_threads(int size, const std::function<void(Communicator&)>& body, const std::vector<int>& host_of) {
   comm::ThreadWorld world(comm::make_topology(comm::host_names(size, host_of)));
-  std::vector<int> ranks(static_cast<std::size_t>(size));
+  std::vector<int> ranks(size);
   std::iota(ranks.begin(), ranks.end(), 0);
   comm::run_ranks(world, ranks, [&](int rank) {
     comm::ThreadCommunicator communicator(world, rank);

@@ -52,14 +52,14 @@ class Mailbox {
 class ThreadWorld {
  public:
   explicit ThreadWorld(Topology topology);
-  [[nodiscard]] Mailbox& mailbox(int rank) { return mailboxes_.at(static_cast<std::size_t>(rank)); }
-  [[nodiscard]] const Topology& topology() const { return topology_; }
-  [[nodiscard]] int size() const { return static_cast<int>(mailboxes_.size()); }
+  [[nodiscard]] Mailbox& mailbox(int rank) { return mailboxes_.at(rank); }
+  const Topology& topology() const { return topology_; }
+  int size() const { return mailboxes_.size(); }
   /// Only the first error of all counts.
   void fail(int rank, std::exception_ptr error);
-  [[nodiscard]] const std::atomic<bool>& failed() const { return failed_; }
+  const std::atomic<bool>& failed() const { return failed_; }
   void throw_if_failed(int rank);
-  [[nodiscard]] std::exception_ptr error() const { return error_; }
+  std::exception_ptr error() const { return error_; }
 
  private:
   std::vector<Mailbox> mailboxes_;
@@ -80,14 +80,14 @@ class SentTransfer final : public Transfer {
 class ThreadCommunicator : public PointToPointCommunicator {
  public:
   ThreadCommunicator(ThreadWorld& world, int rank) : world_(world), rank_(rank) {}
-  [[nodiscard]] int rank() const override { return rank_; }
-  [[nodiscard]] int size() const override { return world_.size(); }
-  [[nodiscard]] const Topology& topology() const override { return world_.topology(); }
+  int rank() const override { return rank_; }
+  int size() const override { return world_.size(); }
+  const Topology& topology() const override { return world_.topology(); }
   std::unique_ptr<Transfer> send(std::span<const std::byte> bytes, int to, int tag) override;
   std::unique_ptr<Transfer> receive(std::span<std::byte> bytes, int from, int tag,
                                     std::function<void()> notify) override;
   void check_peers() override { world_.throw_if_failed(rank_); }
-  [[nodiscard]] TrafficCounters traffic() const override;
+  TrafficCounters traffic() const override;
   [[noreturn]] void abort(int exit_code) override;
 
  private:

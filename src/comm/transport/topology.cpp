@@ -19,7 +19,7 @@ int Topology::local_rank(int rank) const {
 }
 
 int Topology::local_size(int rank) const {
-  return static_cast<int>(std::count(host_of.begin(), host_of.end(), host_of.at(static_cast<std::size_t>(rank))));
+  return std::count(host_of.begin(), host_of.end(), host_of.at(rank));
 }
 
 }  // namespace lockstep
@@ -39,15 +39,15 @@ Topology make_topology(const std::vector<std::string>& host_of_rank) {
 
 Hosts::Hosts(const Topology& topology) : host_of_(topology.host_of), ranks_(topology.host_names.size()) {
   for (std::size_t rank = 0; rank < host_of_.size(); ++rank) {
-    std::vector<int>& beside = ranks_[static_cast<std::size_t>(host_of_[rank])];
-    local_rank_.push_back(static_cast<int>(beside.size()));
-    beside.push_back(static_cast<int>(rank));
+    std::vector<int>& beside = ranks_[host_of_[rank]];
+    local_rank_.push_back(beside.size());
+    beside.push_back(rank);
   }
 }
 
 int Hosts::leader(int host, int owner) const {
   const std::vector<int>& there = ranks(host);
-  return there[static_cast<std::size_t>(local_rank(owner)) % there.size()];
+  return there[local_rank(owner) % there.size()];
 }
 
 bool Hosts::receives_from(int rank, int owner) const {

@@ -20,19 +20,19 @@ class Hosts {
  public:
   explicit Hosts(const Topology& topology);
   bool operator==(const Hosts&) const = default;
-  [[nodiscard]] int count() const { return static_cast<int>(ranks_.size()); }
-  [[nodiscard]] int rank_count() const { return static_cast<int>(host_of_.size()); }
+  int count() const { return ranks_.size(); }
+  int rank_count() const { return host_of_.size(); }
   /// Ascending.
-  [[nodiscard]] const std::vector<int>& ranks(int host) const { return ranks_[static_cast<std::size_t>(host)]; }
-  [[nodiscard]] int host_of(int rank) const { return host_of_[static_cast<std::size_t>(rank)]; }
+  const std::vector<int>& ranks(int host) const { return ranks_[host]; }
+  int host_of(int rank) const { return host_of_[rank]; }
   /// The rank's position among the ranks of its host; faster than Topology::local_rank(), which looks at all ranks.
-  [[nodiscard]] int local_rank(int rank) const { return local_rank_[static_cast<std::size_t>(rank)]; }
+  int local_rank(int rank) const { return local_rank_[rank]; }
   /// The leader of the owner's slices: on each host, the rank with the same local rank, so that between hosts of the
   /// same size, traffic never leaves its rail (the adapters with one number on all hosts, which share a switch).
-  [[nodiscard]] int leader(int host, int owner) const;
+  int leader(int host, int owner) const;
   /// Whether the rank is that leader on its host, and the owner is on another host: it receives what the owner sends to
   /// the host.
-  [[nodiscard]] bool receives_from(int rank, int owner) const;
+  bool receives_from(int rank, int owner) const;
 
  private:
   std::vector<int> host_of_, local_rank_;  ///< by rank
@@ -63,7 +63,7 @@ class Wait {
   Wait(const Topology& topology, int rank, int peer, const Operation& operation)
       : topology_(topology), rank_(rank), peer_(peer), operation_(operation), end_(start_ + operation.timeout) {}
   /// When to look again, and then to call check().
-  [[nodiscard]] Clock::time_point next_check() const { return std::min(end_, Clock::now() + kCheckInterval); }
+  Clock::time_point next_check() const { return std::min(end_, Clock::now() + kCheckInterval); }
   /// Throws if the operation has been stopped or has missed its deadline.
   void check();
 

@@ -81,7 +81,7 @@ void tell_of_stalled(const std::vector<Report>& reports, const Communicator& com
   const auto stands = std::find_if(reports.begin(), reports.end(), is_stalled);
   const auto tells = std::find_if_not(reports.begin(), reports.end(), is_stalled);
   if (stands == reports.end() || tells - reports.begin() != communicator.rank()) return;
-  const auto rank = static_cast<int>(stands - reports.begin());
+  const int rank = stands - reports.begin();
   throw Error(ExitCode::infrastructure, fmt::format("rank {} on {}: '{}' has made no progress for {:.0f} s; look at "
                                                     "that rank, and at the disk that it reads from",
                                                     rank, communicator.topology().host_name(rank), operation.name,
@@ -119,7 +119,7 @@ std::vector<bool> work_together(Communicator& communicator, const Operation& ope
   round.timeout = std::max(operation.timeout, kShortestDeadline);
   const milliseconds patience = std::min(options.stop ? kPolled : round.timeout / 3, options.stalled / 2);
   Watched watched(std::async(std::launch::async, [&] { return work(progress); }), progress, options.stalled);
-  std::vector<Report> reports(static_cast<std::size_t>(communicator.size()));
+  std::vector<Report> reports(communicator.size());
   do {
     const Report mine{watched.look(patience), options.stop && options.stop()};
     communicator.all_gather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(reports)), round);

@@ -27,10 +27,10 @@ class WorkProgress {
   explicit WorkProgress(std::shared_ptr<FlightRecorder> recorder) : recorder_(std::move(recorder)) {}
   /// Call when some more has been read or computed.
   void advance();
-  [[nodiscard]] std::uint64_t advances() const { return advances_.load(); }
+  std::uint64_t advances() const { return advances_.load(); }
 
   /// True once a rank's StopPoll has returned true: the work should return soon, done or not.
-  [[nodiscard]] const std::atomic<bool>& stopped() const { return stopped_; }
+  const std::atomic<bool>& stopped() const { return stopped_; }
   /// advance(), for work that is of no use unless it is done: throws WorkStopped once stopped().
   void advance_or_stop();
   void stop() { stopped_ = true; }

@@ -14,7 +14,7 @@ constexpr int kBlurBits = 16;
 
 /// Weights of -radius ... radius, of which the middle one takes what rounding leaves, so that they add up to 2^16.
 std::vector<std::int64_t> gaussian(double sigma) {
-  const auto radius = static_cast<std::int64_t>(std::floor(3 * sigma + 1));
+  const std::int64_t radius = std::floor(3 * sigma + 1);
   std::vector<double> values;
   double sum = 0;
   for (std::int64_t i = -radius; i <= radius; ++i) {
@@ -25,7 +25,7 @@ std::vector<std::int64_t> gaussian(double sigma) {
   for (const double value : values) {
     left -= weights.emplace_back(static_cast<std::int64_t>(std::floor(value / sum * (1 << kBlurBits) + 0.5)));
   }
-  weights[static_cast<std::size_t>(radius)] += left;
+  weights[radius] += left;
   return weights;
 }
 
@@ -36,7 +36,7 @@ class Blur final : public AugmentStep {
   void apply(Image& image, RandomStream& random) const override {
     const float chance = random.unit(), sigma = random.between(std::min(0.1F, sigma_), sigma_);
     if (chance >= probability_ || image.pixels().empty() || image.is_mask()) return;
-    const auto weights = gaussian(static_cast<double>(sigma));
+    const auto weights = gaussian(sigma);
     pass(image, weights, false);
     pass(image, weights, true);
   }
@@ -52,9 +52,9 @@ class Blur final : public AugmentStep {
       std::int64_t sum = std::int64_t{1} << (kBlurBits - 1);
       for (std::int64_t k = -radius; k <= radius; ++k) {
         const std::int64_t from = std::clamp<std::int64_t>(at + k, 0, length - 1);
-        sum += weights[static_cast<std::size_t>(k + radius)] * old.data[first + from * step];
+        sum += weights[k + radius] * old.data[first + from * step];
       }
-      image.pixels()[static_cast<std::size_t>(i)] = static_cast<std::uint8_t>(sum >> kBlurBits);
+      image.pixels()[i] = sum >> kBlurBits;
     }
   }
 

@@ -8,21 +8,21 @@ namespace {
 
 /// Where the new image begins in the old one; negative if it is larger.
 std::int32_t middle(std::int64_t old, std::int64_t now) {
-  return static_cast<std::int32_t>(old > now ? (old - now) / 2 : -((now - old) / 2));
+  return old > now ? (old - now) / 2 : -((now - old) / 2);
 }
 
 class CenterCrop final : public MoveStep {
  public:
   explicit CenterCrop(ImageSize size) : size_(size) {}
 
-  [[nodiscard]] PixelMove draw(ImageSize input, RandomStream& /*random*/) const override {
+  PixelMove draw(ImageSize input, RandomStream& /*random*/) const override {
     PixelMove move = standing(input);
     move.down = middle(input.height, size_.height);
     move.right = middle(input.width, size_.width);
     return move;
   }
 
-  [[nodiscard]] ImageSize output_size(ImageSize /*input*/) const override { return size_; }
+  ImageSize output_size(ImageSize /*input*/) const override { return size_; }
 
  private:
   ImageSize size_;

@@ -9,8 +9,8 @@ class Crop final : public MoveStep {
  public:
   explicit Crop(std::int32_t padding) : padding_(padding) {}
 
-  [[nodiscard]] PixelMove draw(ImageSize input, RandomStream& random) const override {
-    const auto places = static_cast<std::uint32_t>(2 * padding_ + 1);
+  PixelMove draw(ImageSize input, RandomStream& random) const override {
+    const std::uint32_t places = 2 * padding_ + 1;
     PixelMove move = standing(input);
     move.down = static_cast<std::int32_t>(random.below(places)) - padding_;
     move.right = static_cast<std::int32_t>(random.below(places)) - padding_;

@@ -9,10 +9,10 @@ class Cutout final : public MoveStep {
  public:
   explicit Cutout(std::int32_t size) : size_(size) {}
 
-  [[nodiscard]] PixelMove draw(ImageSize input, RandomStream& random) const override {
+  PixelMove draw(ImageSize input, RandomStream& random) const override {
     PixelMove move = standing(input);
-    const auto y = static_cast<std::int32_t>(random.below(static_cast<std::uint32_t>(input.height)));
-    const auto x = static_cast<std::int32_t>(random.below(static_cast<std::uint32_t>(input.width)));
+    const std::int32_t y = random.below(input.height);
+    const std::int32_t x = random.below(input.width);
     const std::int32_t top = y - size_ / 2, left = x - size_ / 2;
     move.hole = {top, left, top + size_, left + size_};
     return move;

@@ -12,20 +12,19 @@ class Erase final : public MoveStep {
  public:
   Erase(float probability, float largest, float ratio) : probability_(probability), largest_(largest), ratio_(ratio) {}
 
-  [[nodiscard]] PixelMove draw(ImageSize input, RandomStream& random) const override {
+  PixelMove draw(ImageSize input, RandomStream& random) const override {
     PixelMove move = standing(input);
     if (random.unit() >= probability_) return move;
     constexpr int kMostTries = 10;
     for (int i = 0; i < kMostTries; ++i) {
-      const float area =
-          random.between(std::fmin(kSmallest, largest_), largest_) * static_cast<float>(input.height * input.width);
+      const float area = random.between(std::fmin(kSmallest, largest_), largest_) * (input.height * input.width);
       const float long_to_short = random.between(1, ratio_);
       const float ratio = random.below(2) == 0 ? long_to_short : 1.0F / long_to_short;
-      const auto h = static_cast<std::int32_t>(std::floor(std::sqrt(area * ratio) + 0.5F));
-      const auto w = static_cast<std::int32_t>(std::floor(std::sqrt(area / ratio) + 0.5F));
+      const std::int32_t h = std::floor(std::sqrt(area * ratio) + 0.5F);
+      const std::int32_t w = std::floor(std::sqrt(area / ratio) + 0.5F);
       if (h < 1 || w < 1 || h > input.height || w > input.width) continue;
-      const auto top = static_cast<std::int32_t>(random.below(static_cast<std::uint32_t>(input.height - h + 1)));
-      const auto left = static_cast<std::int32_t>(random.below(static_cast<std::uint32_t>(input.width - w + 1)));
+      const std::int32_t top = random.below(input.height - h + 1);
+      const std::int32_t left = random.below(input.width - w + 1);
       move.hole = {top, left, top + h, left + w};
       return move;
     }

@@ -9,7 +9,7 @@ class Flip final : public MoveStep {
  public:
   explicit Flip(float probability) : probability_(probability) {}
 
-  [[nodiscard]] PixelMove draw(ImageSize input, RandomStream& random) const override {
+  PixelMove draw(ImageSize input, RandomStream& random) const override {
     PixelMove move = standing(input);
     move.flip = random.unit() < probability_ ? 1 : 0;
     return move;

@@ -13,7 +13,7 @@ class Gray final : public AugmentStep {
     if (random.unit() >= probability_ || image.channels() != 3) return;
     for (std::size_t i = 0; i < image.pixels().size(); i += 3) {
       std::uint8_t* const pixel = &image.pixels()[i];
-      pixel[0] = pixel[1] = pixel[2] = static_cast<std::uint8_t>(luma(pixel, 3));
+      pixel[0] = pixel[1] = pixel[2] = luma(pixel, 3);
     }
   }
 

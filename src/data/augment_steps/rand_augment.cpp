@@ -26,7 +26,7 @@ Counts count_values(const Image& image, std::int64_t channel) {
 
 template <class MakeCurve>
 void map_channels(Image& image, const MakeCurve& make_curve) {
-  const auto channels = static_cast<std::size_t>(image.channels());
+  const std::size_t channels = image.channels();
   for (std::size_t c = 0; c < channels; ++c) {
     const Curve curve = make_curve(count_values(image, static_cast<std::int64_t>(c)));
     for (std::size_t i = c; i < image.pixels().size(); i += channels) image.pixels()[i] = curve[image.pixels()[i]];
@@ -35,7 +35,7 @@ void map_channels(Image& image, const MakeCurve& make_curve) {
 
 Curve unchanged() {
   Curve curve{};
-  for (std::size_t v = 0; v < curve.size(); ++v) curve[v] = static_cast<std::uint8_t>(v);
+  for (std::size_t v = 0; v < curve.size(); ++v) curve[v] = v;
   return curve;
 }
 
@@ -43,12 +43,11 @@ Curve unchanged() {
 Curve stretched(const Counts& counts) {
   Curve curve = unchanged();
   std::int64_t low = 0, high = 255;
-  while (low < 255 && counts[static_cast<std::size_t>(low)] == 0) ++low;
-  while (high > 0 && counts[static_cast<std::size_t>(high)] == 0) --high;
+  while (low < 255 && counts[low] == 0) ++low;
+  while (high > 0 && counts[high] == 0) --high;
   if (high <= low) return curve;
   for (std::int64_t v = low; v <= high; ++v) {
-    curve[static_cast<std::size_t>(v)] =
-        static_cast<std::uint8_t>((2 * (v - low) * 255 + (high - low)) / (2 * (high - low)));
+    curve[v] = (2 * (v - low) * 255 + (high - low)) / (2 * (high - low));
   }
   return curve;
 }
@@ -66,7 +65,7 @@ Curve equalized(const Counts& counts) {
   if (distinct <= 1 || step == 0) return curve;
   std::int64_t sum = step / 2;
   for (std::size_t v = 0; v < curve.size(); ++v) {
-    curve[v] = static_cast<std::uint8_t>(std::min<std::int64_t>(255, sum / step));
+    curve[v] = std::min<std::int64_t>(255, sum / step);
     sum += counts[v];
   }
   return curve;
@@ -88,7 +87,7 @@ class RandAugment final : public AugmentStep {
   static constexpr double kShear = 0.3, kShift = 150.0 / 331, kDegrees = 30;
 
   void change(Image& image, std::uint32_t which, float strength) const {
-    const auto signed_strength = static_cast<double>(strength);
+    const double signed_strength = strength;
     const std::int64_t factor = fixed_factor(1 + 0.9F * strength);
     if (image.is_mask() && which >= kFirstOfColors) return;
     switch (which) {
@@ -99,9 +98,9 @@ class RandAugment final : public AugmentStep {
       case 2:
         return move_pixels(image, {.yx = kShear * signed_strength});
       case 3:
-        return move_pixels(image, {.right = kShift * signed_strength * static_cast<double>(image.width())});
+        return move_pixels(image, {.right = kShift * signed_strength * image.width()});
       case 4:
-        return move_pixels(image, {.down = kShift * signed_strength * static_cast<double>(image.height())});
+        return move_pixels(image, {.down = kShift * signed_strength * image.height()});
       case 5:
         return move_pixels(image, turn_by(kDegrees * signed_strength));
       case 6:
@@ -123,14 +122,14 @@ class RandAugment final : public AugmentStep {
 
   /// Keeps the upper bits, 8 to 4 of them.
   void posterize(Image& image) const {
-    const int dropped = static_cast<int>(std::floor(strength_ * 4 + 0.5F));
-    for (std::uint8_t& value : image.pixels()) value = static_cast<std::uint8_t>(value >> dropped << dropped);
+    const int dropped = std::floor(strength_ * 4 + 0.5F);
+    for (std::uint8_t& value : image.pixels()) value = value >> dropped << dropped;
   }
   /// Turns bright values round, from a threshold on.
   void solarize(Image& image) const {
     const float threshold = 255 * (1 - strength_);
     for (std::uint8_t& value : image.pixels()) {
-      if (static_cast<float>(value) >= threshold) value = static_cast<std::uint8_t>(255 - value);
+      if (value >= threshold) value = 255 - value;
     }
   }
 

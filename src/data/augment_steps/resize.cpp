@@ -18,7 +18,7 @@ class Resize final : public AugmentStep {
     resample(image, {0, 0, old.height, old.width}, target.height, target.width);
   }
 
-  [[nodiscard]] ImageSize output_size(ImageSize input) const override {
+  ImageSize output_size(ImageSize input) const override {
     if (!shorter_side_) return size_;
     if (input.height < 0 || input.width < 0) return {-1, -1};
     const std::int64_t shorter = std::min(input.height, input.width);

@@ -25,20 +25,20 @@ class ResizedCrop final : public AugmentStep {
     resample(image, choose(image.height(), image.width(), random), size_.height, size_.width);
   }
 
-  [[nodiscard]] ImageSize output_size(ImageSize /*input*/) const override { return size_; }
+  ImageSize output_size(ImageSize /*input*/) const override { return size_; }
 
  private:
   /// The whole image if several tries do not fit.
-  [[nodiscard]] Box choose(std::int64_t height, std::int64_t width, RandomStream& random) const {
+  Box choose(std::int64_t height, std::int64_t width, RandomStream& random) const {
     for (int i = 0; i < kTries; ++i) {
-      const float area = random.between(range_.smallest_area, range_.largest_area) * static_cast<float>(height * width);
+      const float area = random.between(range_.smallest_area, range_.largest_area) * (height * width);
       const float long_to_short = random.between(1, range_.ratio);
       const float ratio = random.below(2) == 0 ? long_to_short : 1.0F / long_to_short;
-      const auto w = static_cast<std::int64_t>(std::floor(std::sqrt(area * ratio) + 0.5F));
-      const auto h = static_cast<std::int64_t>(std::floor(std::sqrt(area / ratio) + 0.5F));
+      const std::int64_t w = std::floor(std::sqrt(area * ratio) + 0.5F);
+      const std::int64_t h = std::floor(std::sqrt(area / ratio) + 0.5F);
       if (w < 1 || h < 1 || w > width || h > height) continue;
-      const std::int64_t top = random.below(static_cast<std::uint32_t>(height - h + 1));
-      const std::int64_t left = random.below(static_cast<std::uint32_t>(width - w + 1));
+      const std::int64_t top = random.below(height - h + 1);
+      const std::int64_t left = random.below(width - w + 1);
       return {top, left, h, w};
     }
     return {0, 0, height, width};

@@ -11,7 +11,7 @@ class Rotate final : public AugmentStep {
   explicit Rotate(float degrees) : degrees_(degrees) {}
 
   void apply(Image& image, RandomStream& random) const override {
-    move_pixels(image, turn_by(static_cast<double>(random.between(-degrees_, degrees_))));
+    move_pixels(image, turn_by(random.between(-degrees_, degrees_)));
   }
 
  private:

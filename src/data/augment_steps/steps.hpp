@@ -8,8 +8,8 @@ namespace lockstep::data {
 /// The move that changes nothing.
 inline PixelMove standing(ImageSize size) {
   PixelMove move;
-  move.height = static_cast<std::int32_t>(size.height);
-  move.width = static_cast<std::int32_t>(size.width);
+  move.height = size.height;
+  move.width = size.width;
   return move;
 }
 

@@ -50,8 +50,8 @@ __extension__ using Wide = __int128;
 
 std::string decimal_text(Wide number, int digits) {
   std::string text = fmt::format("{}", number < 0 ? -number : number);
-  if (std::ssize(text) <= digits) text.insert(0, static_cast<std::size_t>(digits + 1) - text.size(), '0');
-  if (digits > 0) text.insert(text.size() - static_cast<std::size_t>(digits), 1, '.');
+  if (std::ssize(text) <= digits) text.insert(0, (digits + 1) - text.size(), '0');
+  if (digits > 0) text.insert(text.size() - digits, 1, '.');
   return number < 0 ? "-" + text : text;
 }
 
@@ -125,7 +125,7 @@ void read_logical(const CompactValue& type, ParquetColumn& column) {
       break;  // nothing but nulls
     case logical::kDecimal:
       column.meaning = Meaning::decimal;
-      column.digits = static_cast<int>(settings.number_of(1, 0));
+      column.digits = settings.number_of(1, 0);
       break;
     case logical::kDate:
       column.meaning = Meaning::date;
@@ -151,7 +151,7 @@ void read_converted(int kind, const CompactValue& schema, ParquetColumn& column)
     column.meaning = Meaning::text;
   } else if (kind == converted::kDecimal) {
     column.meaning = Meaning::decimal;
-    column.digits = static_cast<int>(schema.number_of(element::kScale, 0));
+    column.digits = schema.number_of(element::kScale, 0);
   } else if (kind == converted::kDate) {
     column.meaning = Meaning::date;
   } else if (kind >= converted::kTimeMillis && kind <= converted::kTimestampMicros) {
@@ -230,13 +230,13 @@ ParquetColumn parquet_column(const CompactValue& schema) {
   }
   column.type = ParquetType{static_cast<std::int8_t>(type)};
   column.optional = repetition != element::kRequired;
-  column.width = static_cast<std::size_t>(std::clamp<std::int64_t>(schema.number_of(element::kWidth, 0), 0, 1 << 20));
+  column.width = std::clamp<std::int64_t>(schema.number_of(element::kWidth, 0), 0, 1 << 20);
   if (column.type == ParquetType::fixed && column.width == 0) refuse(column, "values of no length");
   column.meaning = meaning_of(column.type);
   if (const CompactValue* found = schema.find(element::kLogical)) {
     read_logical(*found, column);
   } else if (const CompactValue* older = schema.find(element::kConverted)) {
-    read_converted(static_cast<int>(older->number), schema, column);
+    read_converted(older->number, schema, column);
   }
   constexpr std::size_t kWidestDecimal = 16;
   if (column.meaning == Meaning::decimal && column.width > kWidestDecimal)

@@ -25,7 +25,7 @@ struct ParquetColumn {
 
   /// `raw` as read_values() returns it. Numbers are written so that reading them gives the same number again; what is
   /// not a number is written as nothing. Throws Error(data) if it has the wrong length.
-  [[nodiscard]] std::string text_of(const std::string& raw) const;
+  std::string text_of(const std::string& raw) const;
 };
 
 /// Of an element of the footer's schema, with a refusal for lists, groups and what is no value to learn from.

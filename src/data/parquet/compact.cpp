@@ -73,7 +73,7 @@ CompactValue read_record(ByteReader& in, int depth) {
     const Type type{head & 15U};
     if (type == Type::stop) return record;
     field = head >> 4U != 0 ? field + (head >> 4U) : read_zigzag(in);
-    record.fields.push_back(static_cast<int>(field));
+    record.fields.push_back(field);
     record.elements.push_back(read_value(in, type, true, depth));
   }
 }
@@ -82,7 +82,7 @@ CompactValue read_record(ByteReader& in, int depth) {
 
 const CompactValue* CompactValue::find(int field) const {
   const auto found = std::find(fields.begin(), fields.end(), field);
-  return found == fields.end() ? nullptr : &elements[static_cast<std::size_t>(found - fields.begin())];
+  return found == fields.end() ? nullptr : &elements[found - fields.begin()];
 }
 
 const CompactValue& CompactValue::at(int field) const {
@@ -108,7 +108,7 @@ std::uint64_t read_varint(ByteReader& in) {
 
 std::int64_t read_zigzag(ByteReader& in) {
   const std::uint64_t number = read_varint(in);
-  return static_cast<std::int64_t>((number >> 1U) ^ (~(number & 1U) + 1));
+  return (number >> 1U) ^ (~(number & 1U) + 1);
 }
 
 CompactValue read_compact(ByteReader& in) {

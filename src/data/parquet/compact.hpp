@@ -21,10 +21,10 @@ class CompactValue {
   std::vector<int> fields;             ///< of a struct: the numbers of its elements
 
   /// nullptr: it has no such field.
-  [[nodiscard]] const CompactValue* find(int field) const;
+  const CompactValue* find(int field) const;
   /// Throws Error(data) if it has no such field.
-  [[nodiscard]] const CompactValue& at(int field) const;
-  [[nodiscard]] std::int64_t number_of(int field, std::int64_t otherwise) const;
+  const CompactValue& at(int field) const;
+  std::int64_t number_of(int field, std::int64_t otherwise) const;
 };
 
 /// An unsigned number of 7 bits a byte, the lowest first.

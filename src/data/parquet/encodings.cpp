@@ -66,14 +66,14 @@ std::vector<std::string> read_plain(ByteReader& in, ParquetType type, std::size_
 /// Differences in blocks of some miniblocks, each with a width of its own. Sums wrap around, as the format says.
 std::vector<std::int64_t> read_deltas(ByteReader& in, std::size_t count) {
   const std::uint64_t block = read_varint(in), parts = read_varint(in), total = read_varint(in);
-  auto last = static_cast<std::uint64_t>(read_zigzag(in));
+  std::uint64_t last = read_zigzag(in);
   if (total != count || parts == 0 || parts > 1024 || block == 0 || block > 1U << 20U || block % (parts * 8) != 0) {
     damaged_values();
   }
   std::vector<std::int64_t> numbers;
-  if (count > 0) numbers.push_back(static_cast<std::int64_t>(last));
+  if (count > 0) numbers.push_back(last);
   while (numbers.size() < count) {
-    const auto least = static_cast<std::uint64_t>(read_zigzag(in));
+    const std::uint64_t least = read_zigzag(in);
     const auto widths = in.take(parts);
     for (std::size_t part = 0; part < parts && numbers.size() < count; ++part) {
       const auto width = std::to_integer<unsigned>(widths[part]);
@@ -81,7 +81,7 @@ std::vector<std::int64_t> read_deltas(ByteReader& in, std::size_t count) {
       BitReader bits(in.take(block / parts * width / 8));
       for (std::uint64_t i = 0; i < block / parts && numbers.size() < count; ++i) {
         last += least + bits.next(width);
-        numbers.push_back(static_cast<std::int64_t>(last));
+        numbers.push_back(last);
       }
     }
   }
@@ -109,7 +109,7 @@ std::vector<std::string> read_delta_bytes(ByteReader& in, std::size_t count) {
   const auto shared = read_deltas(in, count);
   std::vector<std::string> values = read_delta_lengths(in, count);
   for (std::size_t i = 0; i < count; ++i) {
-    const auto length = static_cast<std::uint64_t>(shared[i]);
+    const std::uint64_t length = shared[i];
     if (length > (i == 0 ? 0 : values[i - 1].size())) damaged_values();
     if (length > 0) values[i].insert(0, values[i - 1], 0, length);
   }
@@ -146,7 +146,7 @@ std::vector<std::uint32_t> read_runs(ByteReader& in, unsigned width, std::size_t
       // The last group may be cut short by the page's end.
       BitReader bits(in.take(std::min<std::uint64_t>(size * width, in.rest().size())));
       for (std::uint64_t i = 0; i / 8 < size && numbers.size() < count; ++i) {
-        numbers.push_back(static_cast<std::uint32_t>(bits.next(width)));
+        numbers.push_back(bits.next(width));
       }
     }
   }

@@ -56,7 +56,7 @@ std::string unpack_zstd(std::string_view packed, std::size_t bytes) {
   for (std::size_t got = 0; got < bytes;) {
     const auto more = archive_read_data(handle.get(), out.data() + got, bytes - got);
     if (more <= 0) damaged_page();
-    got += static_cast<std::size_t>(more);
+    got += more;
   }
   return out;
 }
@@ -90,7 +90,7 @@ std::string unpack(Codec codec, std::string_view packed, std::size_t bytes) {
 
 std::size_t count_of(std::int64_t number) {
   if (number < 0 || number > std::int64_t{1} << 40) damaged_page();
-  return static_cast<std::size_t>(number);
+  return number;
 }
 
 /// Reads pages one after the other and adds their values to `texts`.

@@ -112,7 +112,7 @@ void count_rows(const CompactValue& footer, std::size_t columns, ParquetBudget& 
     if (more < 0 || more > kMostRows - rows) throw Error(ExitCode::data, "damaged: a row group has too many rows");
     rows += more;
   }
-  budget.hold_rows(static_cast<std::uint64_t>(rows), columns);
+  budget.hold_rows(rows, columns);
 }
 
 ParquetTable table_of(std::string_view bytes, const std::string& path, const UnpackLimits& limits) {
@@ -130,7 +130,7 @@ ParquetTable table_of(std::string_view bytes, const std::string& path, const Unp
   if (first == columns.end()) {
     throw Error(ExitCode::data, fmt::format("column '{}': {}", columns[0].name, columns[0].refusal));
   }
-  const auto readable = static_cast<std::size_t>(first - columns.begin());
+  const std::size_t readable = first - columns.begin();
   ParquetBudget budget(path, bytes.size(), limits);
   count_rows(footer, columns.size(), budget);
 

@@ -36,7 +36,7 @@ std::vector<std::string> distinct_characters(const std::vector<std::u32string>& 
 
 CharacterNumbers::CharacterNumbers(const std::vector<std::string>& vocabulary) : numbers_(kCodePoints, -1) {
   for (std::size_t i = 0; i < vocabulary.size(); ++i) {
-    numbers_.at(from_utf8(vocabulary[i], "the vocabulary").front()) = static_cast<std::int32_t>(i);
+    numbers_.at(from_utf8(vocabulary[i], "the vocabulary").front()) = i;
   }
 }
 
@@ -46,7 +46,7 @@ std::uint16_t CharacterNumbers::of(char32_t character, const std::string& where)
                                             "Use `tokenizer: bytes`, or one text and a fraction of it",
                                             where, to_utf8(character), static_cast<std::uint32_t>(character)));
   }
-  return static_cast<std::uint16_t>(numbers_[character]);
+  return numbers_[character];
 }
 
 }  // namespace lockstep::data

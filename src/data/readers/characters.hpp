@@ -22,7 +22,7 @@ class CharacterNumbers {
  public:
   explicit CharacterNumbers(const std::vector<std::string>& vocabulary);
   /// Throws Error(data), beginning with `where`, for a character that the training text has not.
-  [[nodiscard]] std::uint16_t of(char32_t character, const std::string& where) const;
+  std::uint16_t of(char32_t character, const std::string& where) const;
 
  private:
   std::vector<std::int32_t> numbers_;  ///< by code point; -1: none

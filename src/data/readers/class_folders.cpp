@@ -35,7 +35,7 @@ std::size_t shared_bytes(const std::vector<std::string>& names) {
     std::string_view above = folder.substr(0, folder.size() - last_of(folder).size());  // with its slash
     if (any) {
       const auto differs = std::mismatch(shared.begin(), shared.end(), above.begin(), above.end()).first;
-      above = shared.substr(0, static_cast<std::size_t>(differs - shared.begin()));
+      above = shared.substr(0, differs - shared.begin());
       above = above.substr(0, above.rfind('/') + 1);
     }
     shared = above;

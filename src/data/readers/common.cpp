@@ -32,9 +32,9 @@ void judge_bad_samples(const SourceOptions& source, const std::vector<std::strin
 
 void warn_of_skipped(std::size_t samples, DataSetInfo& info) {
   if (info.skipped.size() * 100 <= samples) return;
-  info.warnings.push_back(fmt::format(
-      "{} of {} samples, {:.1f} %, are bad and skipped; look at what is wrong with them", info.skipped.size(), samples,
-      100 * static_cast<double>(info.skipped.size()) / static_cast<double>(samples)));
+  info.warnings.push_back(
+      fmt::format("{} of {} samples, {:.1f} %, are bad and skipped; look at what is wrong with them",
+                  info.skipped.size(), samples, 100 * static_cast<double>(info.skipped.size()) / samples));
 }
 
 std::int32_t class_of(const std::vector<std::string>& class_names, const std::string& name, const std::string& where) {
@@ -43,7 +43,7 @@ std::int32_t class_of(const std::vector<std::string>& class_names, const std::st
     throw Error(ExitCode::data, fmt::format("{}: class '{}' is not among the {} classes of the training set", where,
                                             name, class_names.size()));
   }
-  return static_cast<std::int32_t>(found - class_names.begin());
+  return found - class_names.begin();
 }
 
 namespace {
@@ -131,7 +131,7 @@ int usable_processors() {
 
 void parallel_for(std::size_t count, int threads, const std::function<void(std::size_t)>& body) {
   constexpr std::size_t kGrain = 64;
-  const std::size_t wanted = static_cast<std::size_t>(threads > 0 ? threads : usable_processors());
+  const std::size_t wanted = threads > 0 ? threads : usable_processors();
   const std::size_t used = std::clamp<std::size_t>(divide_up(count, kGrain), 1, wanted);
   std::atomic<std::size_t> next{0};
   std::exception_ptr failure;

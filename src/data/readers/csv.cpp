@@ -50,7 +50,7 @@ struct Labels {
   std::map<std::string, LabelKind> distinct;
   int largest = -1;                      ///< largest class number
   const ImageSample* refused = nullptr;  ///< the first sample whose label is a number, but cannot be a class
-  [[nodiscard]] bool have(LabelKind kind) const {
+  bool have(LabelKind kind) const {
     return std::any_of(distinct.begin(), distinct.end(), [kind](const auto& entry) { return entry.second == kind; });
   }
 };
@@ -142,7 +142,7 @@ Columns columns_of(const CsvRow& header, const std::string& path, bool has_mask,
   const auto& names = header.fields;
   const auto label = targets.empty() ? std::find(names.begin(), names.end(), "label") : names.end();
   Columns columns;
-  columns.label = static_cast<std::size_t>(label - names.begin());
+  columns.label = label - names.begin();
   if ((columns.label == names.size() && !has_mask && targets.empty()) || names.size() < 2) {
     throw Error(ExitCode::data, fmt::format("{}:{}: the columns are {}; expected one or more of image files, and one "
                                             "called label",
@@ -170,7 +170,7 @@ void take_numbers(const CsvRow& row, const CsvRow& header, const std::vector<std
                   ImageSample& sample) {
   for (const std::size_t column : targets) {
     const auto number = number_in(row.fields[column]);
-    const auto rounded = static_cast<float>(number.value_or(0));
+    const float rounded = number.value_or(0);
     if (sample.fault.empty() && is_missing(row.fields[column])) {
       sample.fault = fmt::format("column '{}': {}", header.fields[column], missing_target(row.fields[column]));
     } else if (sample.fault.empty() && (!number || !std::isfinite(rounded))) {
@@ -267,7 +267,7 @@ std::size_t place_of_mask(const ImageCandidates& candidates, const std::string& 
     throw Error(ExitCode::data, fmt::format("{}:1: expected a column of images and the column '{}' of masks, found {}",
                                             path, mask, join(names)));
   }
-  return static_cast<std::size_t>(found - names.begin());
+  return found - names.begin();
 }
 
 }  // namespace

@@ -46,9 +46,9 @@ class Parser {
   }
 
  private:
-  [[nodiscard]] char peek() const { return at_ < text_.size() ? text_[at_] : '\n'; }
+  char peek() const { return at_ < text_.size() ? text_[at_] : '\n'; }
 
-  [[nodiscard]] bool peek_is_not(char c) const { return at_ >= text_.size() || text_[at_] != c; }
+  bool peek_is_not(char c) const { return at_ >= text_.size() || text_[at_] != c; }
 
   bool take(char c) {
     if (at_ >= text_.size() || text_[at_] != c) return false;

@@ -43,16 +43,12 @@ class EncodedImages : public DataSet, public KnowsIdentities {
     }
   }
 
-  [[nodiscard]] const DataSetInfo& info() const override { return info_; }
-  [[nodiscard]] std::int64_t size() const override { return samples_; }
-  [[nodiscard]] std::int64_t label(std::int64_t id) const override {
-    return labels_.empty() ? -1 : labels_.at(static_cast<std::size_t>(id));
-  }
-  [[nodiscard]] std::uint64_t bytes_read() const override { return *counter_; }
+  const DataSetInfo& info() const override { return info_; }
+  std::int64_t size() const override { return samples_; }
+  std::int64_t label(std::int64_t id) const override { return labels_.empty() ? -1 : labels_.at(id); }
+  std::uint64_t bytes_read() const override { return *counter_; }
 
-  [[nodiscard]] std::string name(std::int64_t id) const override {
-    return names_.empty() ? image(id, 0).entry.name : names_.at(static_cast<std::size_t>(id));
-  }
+  std::string name(std::int64_t id) const override { return names_.empty() ? image(id, 0).entry.name : names_.at(id); }
 
   void read(std::int64_t id, Sample& out) const override {
     read_without_images(id, out);
@@ -76,12 +72,12 @@ class EncodedImages : public DataSet, public KnowsIdentities {
       place += fmt::format("{}/{}\n", places_.at(file.tree), file.entry.name);
     }
     out.push_back(identity_of(place));
-    if (!contents_.empty()) out.push_back(contents_.at(static_cast<std::size_t>(id)));
+    if (!contents_.empty()) out.push_back(contents_.at(id));
   }
 
   void read_without_images(std::int64_t id, Sample& out) const override {
     prepare_names(out, info_.features);
-    if (!labels_.empty()) set_label(out.back().tensor, labels_.at(static_cast<std::size_t>(id)));
+    if (!labels_.empty()) set_label(out.back().tensor, labels_.at(id));
     if (numbers_.empty()) return;
     auto number = numbers_.begin() + id * (std::ssize(numbers_) / samples_);
     for (std::size_t i = width_; i < out.size(); ++i) {
@@ -90,7 +86,7 @@ class EncodedImages : public DataSet, public KnowsIdentities {
     }
   }
 
-  [[nodiscard]] bool read_encoded(std::int64_t id, std::vector<EncodedFeature>& out) const override {
+  bool read_encoded(std::int64_t id, std::vector<EncodedFeature>& out) const override {
     const auto& features = info_.features;
     const auto is_mask = [](const Feature& feature) { return feature.kind == Feature::Kind::mask; };
     if (labels_.empty() || std::any_of(features.begin(), features.end(), is_mask)) return false;
@@ -103,7 +99,7 @@ class EncodedImages : public DataSet, public KnowsIdentities {
       out[i].file.assign(bytes.begin(), bytes.end());
     }
     out.back().is_file = false;
-    set_label(out.back().tensor, labels_.at(static_cast<std::size_t>(id)));
+    set_label(out.back().tensor, labels_.at(id));
     return true;
   }
 
@@ -122,9 +118,7 @@ class EncodedImages : public DataSet, public KnowsIdentities {
     if (feature.kind == Feature::Kind::mask) return decode_mask(bytes, mask_code_, out);
     decode_image(bytes, feature.spec.shape.back(), out);
   }
-  [[nodiscard]] const ImageFile& image(std::int64_t id, std::size_t feature) const {
-    return images_.at(static_cast<std::size_t>(id) * width_ + feature);
-  }
+  const ImageFile& image(std::int64_t id, std::size_t feature) const { return images_.at(id * width_ + feature); }
 
   DataSetInfo info_;
   std::vector<std::int32_t> labels_;  ///< empty: there are none
@@ -199,12 +193,12 @@ void look_at_mask(std::span<const std::byte> bytes, const MaskCode& code, Findin
   colors.fill(-1);
   decode_mask(bytes, code, decoded, &colors);
   for (std::size_t value = 0; value < colors.size(); ++value) {
-    if (colors[value] >= 0) finding.colors[static_cast<std::uint8_t>(value)] = colors[value];
+    if (colors[value] >= 0) finding.colors[value] = colors[value];
   }
   std::array<bool, 256> seen{};
   for (const std::uint8_t value : decoded.as<std::uint8_t>()) seen[value] = true;
   for (std::size_t i = 0; i < seen.size(); ++i) {
-    if (seen[i]) finding.classes += static_cast<char>(i);
+    if (seen[i]) finding.classes += i;
   }
 }
 
@@ -582,7 +576,7 @@ std::unique_ptr<DataSet> make_encoded_images(ImageCandidates candidates, const S
   for (const auto& sample : candidates.samples) {
     if (!candidates.has_labels) break;
     labels.push_back(class_of(info.class_names, sample.class_name, sample.name));
-    ++info.class_counts[static_cast<std::size_t>(labels.back())];
+    ++info.class_counts[labels.back()];
   }
   if (!candidates.mask_classes.empty()) check_classes_of_masks(candidates, findings, source, options);
   info.warnings = candidates.warnings;

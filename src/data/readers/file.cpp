@@ -42,10 +42,10 @@ std::optional<std::vector<std::byte>> gunzip(const std::vector<std::byte>& packe
 class HeldBytes final : public ByteSource {
  public:
   HeldBytes(std::string name, std::vector<std::byte> bytes) : ByteSource(std::move(name)), bytes_(std::move(bytes)) {}
-  [[nodiscard]] std::uint64_t size() const override { return bytes_.size(); }
+  std::uint64_t size() const override { return bytes_.size(); }
   void read(std::uint64_t offset, std::span<std::byte> out) const override {
     LOCKSTEP_CHECK(offset <= bytes_.size() && out.size() <= bytes_.size() - offset, name());
-    std::copy_n(bytes_.begin() + static_cast<std::ptrdiff_t>(offset), out.size(), out.begin());
+    std::copy_n(bytes_.begin() + offset, out.size(), out.begin());
   }
 
  private:
@@ -75,7 +75,7 @@ File::File(std::string path, ByteCounter counter, std::string name)
                                             : S_ISFIFO(status.st_mode) ? "a pipe; write it to a file, and name that"
                                                                        : "something else"));
   }
-  size_ = static_cast<std::uint64_t>(status.st_size);
+  size_ = status.st_size;
 }
 
 File::~File() {
@@ -98,7 +98,7 @@ void File::read(std::uint64_t offset, std::span<std::byte> out) const {
       throw Error(ExitCode::data, fmt::format("{}: ends at byte {}; expected {} more. Was it changed while in use?",
                                               path_, offset + filled, out.size() - filled));
     }
-    filled += static_cast<std::size_t>(got);
+    filled += got;
   }
   *counter_ += filled;
 }

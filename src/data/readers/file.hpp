@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "data/file_state.hpp"
+#include "data/store/object.hpp"
 #include "data/unpack.hpp"
-#include "store/object.hpp"
 
 namespace lockstep::data {
 
@@ -30,8 +30,8 @@ class ByteSource {
   ByteSource(const ByteSource&) = delete;
   ByteSource& operator=(const ByteSource&) = delete;
   virtual ~ByteSource() = default;
-  [[nodiscard]] const std::string& name() const { return name_; }  ///< for messages
-  [[nodiscard]] virtual std::uint64_t size() const = 0;
+  const std::string& name() const { return name_; }  ///< for messages
+  virtual std::uint64_t size() const = 0;
   /// Fills `out` from `offset`; throws Error(data) if the bytes end too early. Thread-safe.
   virtual void read(std::uint64_t offset, std::span<std::byte> out) const = 0;
 
@@ -50,11 +50,11 @@ class File final : public ByteSource {
   File& operator=(const File&) = delete;
   ~File() override;
 
-  [[nodiscard]] const std::string& path() const { return path_; }
-  [[nodiscard]] std::uint64_t size() const override { return size_; }
+  const std::string& path() const { return path_; }
+  std::uint64_t size() const override { return size_; }
   void read(std::uint64_t offset, std::span<std::byte> out) const override;
   /// As it is now; of a file of this host.
-  [[nodiscard]] FileState state(bool stable_inodes) const;
+  FileState state(bool stable_inodes) const;
 
  private:
   std::string path_;

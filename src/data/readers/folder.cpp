@@ -47,8 +47,8 @@ class Folder : public FileTree {
     return reason == 0 ? "" : fmt::format("{}: {}", entry.name, std::generic_category().message(reason));
   }
 
-  [[nodiscard]] std::span<const std::byte> read(const Entry& entry, std::uint64_t from, std::uint64_t length,
-                                                std::vector<std::byte>& scratch) const override {
+  std::span<const std::byte> read(const Entry& entry, std::uint64_t from, std::uint64_t length,
+                                  std::vector<std::byte>& scratch) const override {
     const File file(stored(path(), entry.name), counter_);
     if (file.size() != entry.size) {
       throw Error(ExitCode::data, fmt::format("{}: has {} bytes; it had {} when the data set was indexed", file.path(),

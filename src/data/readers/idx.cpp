@@ -22,7 +22,7 @@ namespace fs = std::filesystem;
 struct Idx {
   std::shared_ptr<const ByteSource> source;
   std::vector<std::int64_t> shape;
-  [[nodiscard]] std::uint64_t begin() const { return 4 + 4 * shape.size(); }
+  std::uint64_t begin() const { return 4 + 4 * shape.size(); }
 };
 
 Idx open_idx_file(const std::string& path, const ByteCounter& counter, IndexNotes* notes) {
@@ -143,7 +143,7 @@ void add_labels(const Pair& pair, std::vector<std::int32_t>& labels) {
     throw Error(ExitCode::data, fmt::format("{} holds {} images, but {} holds {} labels", pair.images.source->name(),
                                             pair.images.shape[0], pair.labels.source->name(), pair.labels.shape[0]));
   }
-  std::vector<std::uint8_t> bytes(static_cast<std::size_t>(pair.labels.shape[0]));
+  std::vector<std::uint8_t> bytes(pair.labels.shape[0]);
   pair.labels.source->read(pair.labels.begin(), std::as_writable_bytes(std::span(bytes)));
   labels.insert(labels.end(), bytes.begin(), bytes.end());
 }
@@ -164,7 +164,7 @@ std::unique_ptr<DataSet> open_idx(const SourceOptions& source, const IndexOption
     images.shape = shape;
     images.files += pair.images.source->name() + ", " + pair.labels.source->name() + ", ";
     add_labels(pair, images.labels);
-    const auto stride = static_cast<std::uint64_t>(shape[0] * shape[1] * shape[2]);
+    const std::uint64_t stride = shape[0] * shape[1] * shape[2];
     images.parts.push_back({pair.images.source, pair.images.begin(), stride, 0, pair.images.shape[0]});
   }
   const auto largest = std::max_element(images.labels.begin(), images.labels.end());

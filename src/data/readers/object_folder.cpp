@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "data/archive.hpp"
+#include "data/store/object.hpp"
 #include "lockstep/error.hpp"
-#include "store/object.hpp"
 
 namespace lockstep::data {
 namespace {
@@ -43,8 +43,8 @@ class ObjectFolder final : public FileTree {
     return "";
   }
 
-  [[nodiscard]] std::span<const std::byte> read(const Entry& entry, std::uint64_t from, std::uint64_t length,
-                                                std::vector<std::byte>& scratch) const override {
+  std::span<const std::byte> read(const Entry& entry, std::uint64_t from, std::uint64_t length,
+                                  std::vector<std::byte>& scratch) const override {
     const store::Object object(stored(entry.name), entry.size, entry.offset);
     scratch.resize(length);
     object.read(from, scratch);
@@ -53,8 +53,8 @@ class ObjectFolder final : public FileTree {
   }
 
  private:
-  [[nodiscard]] std::vector<store::ObjectInfo> listed() const { return store::client().list(location_); }
-  [[nodiscard]] std::string name_in(const std::string& key) const {
+  std::vector<store::ObjectInfo> listed() const { return store::client().list(location_); }
+  std::string name_in(const std::string& key) const {
     return key.substr(location_.key.empty() ? 0 : location_.key.size() + 1);
   }
   /// Listed once.
@@ -65,7 +65,7 @@ class ObjectFolder final : public FileTree {
     return objects_;
   }
   /// The path of an object, whose letters may be decomposed where its name's are composed.
-  [[nodiscard]] std::string stored(const std::string& name) const {
+  std::string stored(const std::string& name) const {
     const bool ascii = std::all_of(name.begin(), name.end(), [](char c) { return static_cast<signed char>(c) >= 0; });
     const auto found = ascii ? objects_.end() : by_name().find(clean_name(name));
     return found == objects_.end() ? path() + "/" + name : store::Location{location_.bucket, found->second.key}.text();

@@ -32,8 +32,8 @@ struct PackedFile {
     }
   }
 
-  [[nodiscard]] std::int32_t label(const PackRecord& record) const {
-    return record.label < 0 || classes.empty() ? record.label : classes.at(static_cast<std::size_t>(record.label));
+  std::int32_t label(const PackRecord& record) const {
+    return record.label < 0 || classes.empty() ? record.label : classes.at(record.label);
   }
 
  private:
@@ -87,11 +87,11 @@ class PackedSet : public DataSet {
     }
   }
 
-  [[nodiscard]] const DataSetInfo& info() const override { return info_; }
-  [[nodiscard]] std::int64_t size() const override { return size_; }
-  [[nodiscard]] std::uint64_t bytes_read() const override { return *counter_; }
-  [[nodiscard]] std::string name(std::int64_t id) const override { return find(id).record.name; }
-  [[nodiscard]] std::int64_t label(std::int64_t id) const override {
+  const DataSetInfo& info() const override { return info_; }
+  std::int64_t size() const override { return size_; }
+  std::uint64_t bytes_read() const override { return *counter_; }
+  std::string name(std::int64_t id) const override { return find(id).record.name; }
+  std::int64_t label(std::int64_t id) const override {
     const auto [segment, record] = find(id);
     return segment.label(record);
   }
@@ -109,7 +109,7 @@ class PackedSet : public DataSet {
     });
   }
 
-  [[nodiscard]] bool read_encoded(std::int64_t id, std::vector<EncodedFeature>& out) const override {
+  bool read_encoded(std::int64_t id, std::vector<EncodedFeature>& out) const override {
     out.resize(info_.features.size());
     for_each_payload(id, [&](std::size_t i, PackEncoding encoding, std::span<const std::byte> payload) {
       out[i].is_file = encoding == PackEncoding::file;
@@ -125,12 +125,12 @@ class PackedSet : public DataSet {
     const PackRecord& record;
   };
 
-  [[nodiscard]] Found find(std::int64_t id) const {
+  Found find(std::int64_t id) const {
     LOCKSTEP_CHECK(id >= 0 && id < size_, "the number of a sample");
-    const auto index = static_cast<std::size_t>(std::upper_bound(ends_.begin(), ends_.end(), id) - ends_.begin());
+    const std::size_t index = std::upper_bound(ends_.begin(), ends_.end(), id) - ends_.begin();
     const PackedFile& segment = *segments_[index];
     const std::int64_t first = ends_[index] - std::ssize(segment.records);
-    return {segment, segment.records[static_cast<std::size_t>(id - first)]};
+    return {segment, segment.records[id - first]};
   }
 
   static void check_shape(const Feature& feature, const Tensor& found) {
@@ -146,8 +146,7 @@ class PackedSet : public DataSet {
     read_tensor(payload, feature.spec.dtype, out);
     check_shape(feature, out);
     // The training set may number the classes differently.
-    if (feature.kind == Feature::Kind::label && feature.name == "label")
-      set_label(out, static_cast<std::int32_t>(label(id)));
+    if (feature.kind == Feature::Kind::label && feature.name == "label") set_label(out, label(id));
   }
 
   template <class Body>
@@ -261,7 +260,7 @@ std::unique_ptr<DataSet> open_packed(const SourceOptions& source, const IndexOpt
       }
     }
     for (const auto& record : segment->records) {
-      if (record.label >= 0) ++info.class_counts.at(static_cast<std::size_t>(segment->label(record)));
+      if (record.label >= 0) ++info.class_counts.at(segment->label(record));
     }
   }
   return std::make_unique<PackedSet>(std::move(segments), std::move(info), counter);

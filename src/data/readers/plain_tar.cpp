@@ -43,8 +43,8 @@ class PlainTar : public FileTree {
     sort();
   }
 
-  [[nodiscard]] std::span<const std::byte> read(const Entry& entry, std::uint64_t from, std::uint64_t length,
-                                                std::vector<std::byte>& scratch) const override {
+  std::span<const std::byte> read(const Entry& entry, std::uint64_t from, std::uint64_t length,
+                                  std::vector<std::byte>& scratch) const override {
     scratch.resize(length);
     const auto sparse = sparse_.find(entry.offset);
     if (sparse == sparse_.end()) {
@@ -63,7 +63,7 @@ class PlainTar : public FileTree {
 
  private:
   /// Whether other bytes than zeros follow the last member soon.
-  [[nodiscard]] bool goes_on() const {
+  bool goes_on() const {
     constexpr std::uint64_t kLooked = 1 << 20;
     if (end_ >= file_->size()) return false;
     std::vector<std::byte> rest(std::min(kLooked, file_->size() - end_));
@@ -73,7 +73,7 @@ class PlainTar : public FileTree {
 
   UnpackedNames::Content content_of(const ArchiveMembers& members) {
     archive_entry* const entry = members.entry();
-    const auto offset = static_cast<std::uint64_t>(archive_filter_bytes(members.handle(), 0));
+    const std::uint64_t offset = archive_filter_bytes(members.handle(), 0);
     const std::uint64_t size = members.size();
     std::uint64_t stored = size;
     if (archive_entry_sparse_reset(entry) > 0) {
@@ -94,7 +94,7 @@ class PlainTar : public FileTree {
     std::uint64_t stored = 0;
     la_int64_t begin = 0, length = 0;
     while (archive_entry_sparse_next(entry, &begin, &length) == ARCHIVE_OK) {
-      const auto first = static_cast<std::uint64_t>(begin), bytes = static_cast<std::uint64_t>(length);
+      const std::uint64_t first = begin, bytes = length;
       if (begin < 0 || length < 0 || first > members.size() || bytes > members.size() - first) {
         throw Error(ExitCode::data,
                     fmt::format("{}: damaged tar: {} has bytes behind its end", path(), members.name()));

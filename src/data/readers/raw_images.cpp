@@ -30,30 +30,28 @@ class RawImageSet : public DataSet, public KnowsIdentities {
     }
   }
 
-  [[nodiscard]] const DataSetInfo& info() const override { return info_; }
-  [[nodiscard]] std::int64_t size() const override { return static_cast<std::int64_t>(images_.labels.size()); }
-  [[nodiscard]] std::int64_t label(std::int64_t id) const override {
-    return images_.labels.at(static_cast<std::size_t>(id));
-  }
-  [[nodiscard]] std::uint64_t bytes_read() const override { return *images_.counter; }
+  const DataSetInfo& info() const override { return info_; }
+  std::int64_t size() const override { return images_.labels.size(); }
+  std::int64_t label(std::int64_t id) const override { return images_.labels.at(id); }
+  std::uint64_t bytes_read() const override { return *images_.counter; }
   void add_identities(std::int64_t id, std::vector<std::uint64_t>& out) const override {
-    if (!identities_.empty()) out.push_back(identities_.at(static_cast<std::size_t>(id)));
+    if (!identities_.empty()) out.push_back(identities_.at(id));
   }
 
   void read(std::int64_t id, Sample& out) const override {
     LOCKSTEP_CHECK(id >= 0 && id < size(), "the number of a sample");
     prepare_names(out, info_.features);
-    set_label(out[1].tensor, images_.labels[static_cast<std::size_t>(id)]);
+    set_label(out[1].tensor, images_.labels[id]);
     prepare(out[0].tensor, info_.features[0].spec);
     const auto pixels = out[0].tensor.as<std::uint8_t>();
     const auto index =
         static_cast<std::size_t>(std::upper_bound(first_.begin(), first_.end(), id) - first_.begin()) - 1;
     const RawPart& part = images_.parts[index];
-    const auto at = part.begin + static_cast<std::uint64_t>(id - first_[index]) * part.stride + part.pixels;
+    const auto at = part.begin + (id - first_[index]) * part.stride + part.pixels;
     if (!images_.planar) return part.source->read(at, std::as_writable_bytes(pixels));
     std::vector<std::uint8_t> planes(pixels.size());
     part.source->read(at, std::as_writable_bytes(std::span(planes)));
-    const auto channels = static_cast<std::size_t>(images_.shape[2]), area = planes.size() / channels;
+    const std::size_t channels = images_.shape[2], area = planes.size() / channels;
     for (std::size_t c = 0; c < channels; ++c) {
       for (std::size_t i = 0; i < area; ++i) pixels[i * channels + c] = planes[c * area + i];
     }
@@ -69,7 +67,7 @@ class RawImageSet : public DataSet, public KnowsIdentities {
 void add_whole(const RawPart& part, Sha256& digest, std::string& identities) {
   constexpr std::uint64_t kPiece = 1 << 20;
   std::vector<std::byte> piece;
-  const std::uint64_t length = static_cast<std::uint64_t>(part.count) * part.stride,
+  const std::uint64_t length = part.count * part.stride,
                       step = std::max<std::uint64_t>(kPiece / part.stride, 1) * part.stride;
   for (std::uint64_t done = 0; done < length; done += piece.size()) {
     piece.resize(std::min(step, length - done));
@@ -86,14 +84,14 @@ void add_spots(const RawPart& part, Sha256& digest) {
   std::vector<std::byte> record(part.stride);
   const std::int64_t spots = std::min(part.count, kSpotChecks);
   for (std::int64_t i = 0; i < spots; ++i) {
-    part.source->read(part.begin + static_cast<std::uint64_t>(i * part.count / spots) * part.stride, record);
+    part.source->read(part.begin + (i * part.count / spots) * part.stride, record);
     digest.add(record);
   }
 }
 
 std::uint64_t bytes_of(const RawImages& images) {
   std::uint64_t total = 0;
-  for (const auto& part : images.parts) total += static_cast<std::uint64_t>(part.count) * part.stride;
+  for (const auto& part : images.parts) total += part.count * part.stride;
   return total;
 }
 
@@ -118,9 +116,7 @@ std::function<std::int32_t(std::int32_t)> numbers_in(const std::vector<std::stri
   if (names == of_files || !known) return [](std::int32_t label) { return label; };
   std::vector<std::int32_t> numbers;
   for (const auto& name : of_files) numbers.push_back(class_of(names, name, "the files' classes"));
-  return [numbers](std::int32_t label) {
-    return label < std::ssize(numbers) ? numbers[static_cast<std::size_t>(label)] : label;
-  };
+  return [numbers](std::int32_t label) { return label < std::ssize(numbers) ? numbers[label] : label; };
 }
 
 }  // namespace
@@ -143,7 +139,7 @@ std::unique_ptr<DataSet> make_raw_images(RawImages images, const SourceOptions& 
       throw Error(ExitCode::data, fmt::format("{}: sample {} has label {}; expected 0 ... {}", images.source, id, label,
                                               std::ssize(info.class_names) - 1));
     }
-    ++info.class_counts[static_cast<std::size_t>(numbers(label))];
+    ++info.class_counts[numbers(label)];
   }
   std::vector<std::string> unused;
   for (std::size_t c = 0; options.like == nullptr && c < info.class_counts.size(); ++c) {

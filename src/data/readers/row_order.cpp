@@ -53,7 +53,7 @@ std::string RowOrder::read(std::size_t row) {
   Last& last = last_[row_.series];
   row_.number = last.number += 1 + breaks_ - last.breaks;
   last.breaks = breaks_;
-  row_.time = static_cast<double>(row_.number);
+  row_.time = row_.number;
   if (!has_times()) return "";
   const std::string& value = fields[time_column_];
   const auto time = dates_ ? days_in(value) : number_in(value);
@@ -96,14 +96,14 @@ std::vector<std::string> RowOrder::warnings(const std::vector<std::string>& name
   std::vector<double> steps;
   std::copy_if(steps_.begin(), steps_.end(), std::back_inserter(steps), [](double step) { return step > 0; });
   if (steps.empty()) return {};
-  const auto middle = steps.begin() + static_cast<std::ptrdiff_t>(steps.size() / 2);
+  const auto middle = steps.begin() + (steps.size() / 2);
   std::nth_element(steps.begin(), middle, steps.end());
   const auto is_gap = [usual = *middle](double step) { return step > kLonger * usual; };
   const auto gaps = std::count_if(steps_.begin(), steps_.end(), is_gap);
   if (gaps == 0) return {};
   const auto first = std::find_if(steps_.begin(), steps_.end(), is_gap) - steps_.begin();
   return {fmt::format("column '{}': more time than usual lies before {} {}, first before {}: windows reach over it",
-                      window_.time, gaps, gaps == 1 ? "row" : "rows", names[static_cast<std::size_t>(first)])};
+                      window_.time, gaps, gaps == 1 ? "row" : "rows", names[first])};
 }
 
 }  // namespace lockstep::data

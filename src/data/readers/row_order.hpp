@@ -34,10 +34,10 @@ class RowOrder {
   /// The next row has no fields that mean anything, so it may be of any series.
   void pass_over() { ++breaks_; }
 
-  [[nodiscard]] const std::vector<RowPlace>& places() const { return places_; }
-  [[nodiscard]] bool has_times() const { return !window_.time.empty(); }
+  const std::vector<RowPlace>& places() const { return places_; }
+  bool has_times() const { return !window_.time.empty(); }
   /// About steps of time that are much longer than most, or that cannot be told. `names`: of the rows that are kept.
-  [[nodiscard]] std::vector<std::string> warnings(const std::vector<std::string>& names) const;
+  std::vector<std::string> warnings(const std::vector<std::string>& names) const;
 
  private:
   struct Last {

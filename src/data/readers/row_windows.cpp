@@ -64,7 +64,7 @@ std::vector<Position> positions_in_series(const std::vector<RowPlace>& places) {
 
 bool is_held_out(const Position& row, const SplitOptions& options) {
   if (options.fold.of == 0) {
-    return row.at >= row.group - std::llround(options.fraction * static_cast<double>(row.group));
+    return row.at >= row.group - std::llround(options.fraction * row.group);
   }
   const std::int64_t of = options.fold.of;
   return row.group * (options.fold.number - 1) / of <= row.at && row.at < row.group * options.fold.number / of;
@@ -85,7 +85,7 @@ RowWindows::RowWindows(std::shared_ptr<const DataSet> rows, const RowWindow& win
   Table table{std::move(rows), {}, {}, has_times};
   table.order.resize(places.size());
   std::iota(table.order.begin(), table.order.end(), 0);
-  const auto place = [&](std::int64_t row) { return places[static_cast<std::size_t>(row)]; };
+  const auto place = [&](std::int64_t row) { return places[row]; };
   std::stable_sort(table.order.begin(), table.order.end(),
                    [&](std::int64_t a, std::int64_t b) { return place(a).series < place(b).series; });
   for (const std::int64_t row : table.order) table.places.push_back(place(row));
@@ -117,7 +117,7 @@ std::int64_t RowWindows::reach() const {
 std::vector<std::size_t> RowWindows::all_starts() const {
   std::vector<std::size_t> starts;
   const auto& places = table_->places;
-  const auto last = static_cast<std::size_t>(reach() - 1);
+  const std::size_t last = reach() - 1;
   for (std::size_t first = 0; first + last < places.size(); ++first) {
     const RowPlace &begin = places[first], &end = places[first + last];
     // Numbers of a series ascend, so rows are successive if the ends are as far apart as that.
@@ -140,13 +140,13 @@ void RowWindows::describe() {
   for (std::int64_t id = 0; id < size(); ++id) {
     const std::int64_t of_class = label(id);
     if (of_class >= 0 && of_class < std::ssize(info_.class_counts)) {
-      ++info_.class_counts[static_cast<std::size_t>(of_class)];
+      ++info_.class_counts[of_class];
     }
-    for (std::int64_t i = 0; i < window.rows; ++i) used[static_cast<std::size_t>(row(id, i))] = true;
+    for (std::int64_t i = 0; i < window.rows; ++i) used[row(id, i)] = true;
   }
   std::vector<std::int64_t> rows;
   for (std::size_t i = 0; i < used.size(); ++i) {
-    if (used[i]) rows.push_back(static_cast<std::int64_t>(i));
+    if (used[i]) rows.push_back(i);
   }
   const ChannelStatistics statistics = channel_statistics(*make_view(table_->rows, std::move(rows)), {});
   info_.mean = statistics.mean;
@@ -170,14 +170,14 @@ void RowWindows::read(std::int64_t id, Sample& out) const {
   Sample one;
   for (std::int64_t i = 0; i < window.rows; ++i) {
     table_->rows->read(row(id, i), one);
-    std::memcpy(out[0].tensor.bytes() + static_cast<std::size_t>(i) * one[0].tensor.spec().bytes(),
-                one[0].tensor.bytes(), one[0].tensor.spec().bytes());
+    std::memcpy(out[0].tensor.bytes() + i * one[0].tensor.spec().bytes(), one[0].tensor.bytes(),
+                one[0].tensor.spec().bytes());
   }
   for (std::size_t i = 0; has_targets_ && i < window.ahead.size(); ++i) {
     table_->rows->read(row(id, window.rows - 1 + window.ahead[i]), one);
     for (std::size_t f = 1; f < out.size(); ++f) {
       const Tensor& from = one[f].tensor;
-      const std::size_t width = from.spec().bytes() / static_cast<std::size_t>(from.elements());
+      const std::size_t width = from.spec().bytes() / from.elements();
       for (std::size_t column = 0; column < static_cast<std::size_t>(from.elements()); ++column) {
         std::memcpy(out[f].tensor.bytes() + (column * window.ahead.size() + i) * width, from.bytes() + column * width,
                     width);
@@ -206,7 +206,7 @@ Split RowWindows::cut(const SplitOptions& options) const {
   for (const bool held : held_out(options)) held_before.push_back(held_before.back() + (held ? 1 : 0));
   std::vector<std::size_t> train, validation;
   for (const std::size_t start : starts_) {
-    const std::int64_t held = held_before[start + static_cast<std::size_t>(reach())] - held_before[start];
+    const std::int64_t held = held_before[start + reach()] - held_before[start];
     if (held == 0) train.push_back(start);
     if (held == reach()) validation.push_back(start);
   }

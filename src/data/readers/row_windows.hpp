@@ -26,16 +26,16 @@ class RowWindows final : public DataSet {
   RowWindows(std::shared_ptr<const DataSet> rows, const RowWindow& window, const std::vector<RowPlace>& places,
              bool has_times);
 
-  [[nodiscard]] const DataSetInfo& info() const override { return info_; }
-  [[nodiscard]] std::int64_t size() const override { return std::ssize(starts_); }
-  [[nodiscard]] std::uint64_t bytes_read() const override { return table_->rows->bytes_read(); }
-  [[nodiscard]] std::string name(std::int64_t id) const override { return table_->rows->name(last_row(id)); }
-  [[nodiscard]] std::int64_t label(std::int64_t id) const override;
+  const DataSetInfo& info() const override { return info_; }
+  std::int64_t size() const override { return std::ssize(starts_); }
+  std::uint64_t bytes_read() const override { return table_->rows->bytes_read(); }
+  std::string name(std::int64_t id) const override { return table_->rows->name(last_row(id)); }
+  std::int64_t label(std::int64_t id) const override;
   void read(std::int64_t id, Sample& out) const override;
 
   /// The last part in time, or a fold: a part between two times, or, where these are not known, that much of each
   /// series. Throws Error(configuration) for what cannot be cut so, and for a part without windows.
-  [[nodiscard]] Split cut(const SplitOptions& options) const;
+  Split cut(const SplitOptions& options) const;
 
  private:
   struct Table {
@@ -47,16 +47,14 @@ class RowWindows final : public DataSet {
   RowWindows(std::shared_ptr<const Table> table, const RowWindow& window, bool has_targets,
              std::vector<std::size_t> starts);
   /// The number of a row in `rows`; `behind` the first of the window.
-  [[nodiscard]] std::int64_t row(std::int64_t id, std::int64_t behind) const {
-    return table_->order[starts_[static_cast<std::size_t>(id)] + static_cast<std::size_t>(behind)];
-  }
-  [[nodiscard]] std::int64_t last_row(std::int64_t id) const { return row(id, info_.window.rows - 1); }
+  std::int64_t row(std::int64_t id, std::int64_t behind) const { return table_->order[starts_[id] + behind]; }
+  std::int64_t last_row(std::int64_t id) const { return row(id, info_.window.rows - 1); }
   /// Rows from a window's first to the last that it has targets of.
-  [[nodiscard]] std::int64_t reach() const;
-  [[nodiscard]] std::vector<std::size_t> all_starts() const;
+  std::int64_t reach() const;
+  std::vector<std::size_t> all_starts() const;
   void describe();
-  [[nodiscard]] std::vector<bool> held_out(const SplitOptions& options) const;
-  [[nodiscard]] std::unique_ptr<RowWindows> part(std::vector<std::size_t> starts) const;
+  std::vector<bool> held_out(const SplitOptions& options) const;
+  std::unique_ptr<RowWindows> part(std::vector<std::size_t> starts) const;
 
   std::shared_ptr<const Table> table_;
   DataSetInfo info_;

@@ -57,9 +57,9 @@ bool are_told_apart(const TableRows& rows) {
     for (std::size_t row = 0; row < looked; ++row) {
       if (const double cell = rows.cells[row * columns + c]; !std::isnan(cell)) values.insert(cell);
     }
-    combinations *= static_cast<double>(std::max<std::size_t>(values.size(), 1));
+    combinations *= std::max<std::size_t>(values.size(), 1);
   }
-  return combinations > kTimes * static_cast<double>(rows.names.size());
+  return combinations > kTimes * rows.names.size();
 }
 
 class Table final : public DataSet, public KnowsIdentities {
@@ -67,15 +67,13 @@ class Table final : public DataSet, public KnowsIdentities {
   Table(TableRows rows, ByteCounter counter)
       : rows_(std::move(rows)), counter_(std::move(counter)), has_identities_(are_told_apart(rows_)) {}
 
-  [[nodiscard]] const DataSetInfo& info() const override { return rows_.info; }
-  [[nodiscard]] std::int64_t size() const override { return std::ssize(rows_.names); }
-  [[nodiscard]] std::uint64_t bytes_read() const override { return *counter_; }
-  [[nodiscard]] std::string name(std::int64_t id) const override {
-    return rows_.names.at(static_cast<std::size_t>(id));
-  }
-  [[nodiscard]] std::int64_t label(std::int64_t id) const override {
+  const DataSetInfo& info() const override { return rows_.info; }
+  std::int64_t size() const override { return std::ssize(rows_.names); }
+  std::uint64_t bytes_read() const override { return *counter_; }
+  std::string name(std::int64_t id) const override { return rows_.names.at(id); }
+  std::int64_t label(std::int64_t id) const override {
     const bool has_classes = !rows_.info.class_names.empty() && !rows_.labels.empty();
-    return has_classes ? rows_.labels.at(static_cast<std::size_t>(id)) : -1;
+    return has_classes ? rows_.labels.at(id) : -1;
   }
 
   void add_identities(std::int64_t id, std::vector<std::uint64_t>& out) const override {
@@ -83,7 +81,7 @@ class Table final : public DataSet, public KnowsIdentities {
     std::string row;
     const auto add = [&](const auto& all) {
       const std::size_t each = all.size() / rows_.names.size();
-      const auto bytes = std::as_bytes(std::span(all).subspan(static_cast<std::size_t>(id) * each, each));
+      const auto bytes = std::as_bytes(std::span(all).subspan(id * each, each));
       row.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
     };
     add(rows_.cells);
@@ -104,7 +102,7 @@ class Table final : public DataSet, public KnowsIdentities {
       if (features[i].kind == Feature::Kind::weight) {
         copy(rows_.weights, id, tensor);
       } else if (features[i].kind == Feature::Kind::label) {
-        set_label(tensor, rows_.labels[static_cast<std::size_t>(label++)]);
+        set_label(tensor, rows_.labels[label++]);
       } else {
         copy(rows_.targets, number, tensor);
         number += tensor.elements();
@@ -116,7 +114,7 @@ class Table final : public DataSet, public KnowsIdentities {
   void write_features(std::int64_t id, std::span<double> out) const {
     const auto& columns = rows_.info.columns;
     std::fill(out.begin(), out.end(), 0);
-    const double* cell = rows_.cells.data() + static_cast<std::size_t>(id) * columns.size();
+    const double* cell = rows_.cells.data() + id * columns.size();
     std::size_t element = 0;
     for (const Column& column : columns) {
       const double value = *cell++;
@@ -126,7 +124,7 @@ class Table final : public DataSet, public KnowsIdentities {
       } else if (!missing && value != kUnknown) {
         out[element + static_cast<std::size_t>(value)] = 1;
       }
-      element += static_cast<std::size_t>(column.elements());
+      element += column.elements();
       if (column.missing && missing) out[element - 1] = 1;
     }
   }
@@ -147,11 +145,11 @@ class NameNumbers {
   explicit NameNumbers(const std::vector<std::string>& names) : names_(names) {
     for (std::size_t i = 0; i < names.size(); ++i) numbers_.emplace(category_key(names[i]), i);
   }
-  [[nodiscard]] std::optional<std::size_t> of(const std::string& value) const {
+  std::optional<std::size_t> of(const std::string& value) const {
     const auto found = numbers_.find(category_key(value));
     return found == numbers_.end() ? std::nullopt : std::optional(found->second);
   }
-  [[nodiscard]] std::string unknown(const std::string& value) const {
+  std::string unknown(const std::string& value) const {
     return fmt::format("expected one of {}, as in the training set, found '{}'", few_of(names_, 10), value);
   }
 
@@ -262,7 +260,7 @@ class Decoder {
   std::int32_t class_in(const TableFile& file, std::size_t row, std::size_t target, const std::string& value) {
     const auto found = classes_[target].of(value);
     if (!found) note(file, row, source_.target[target], classes_[target].unknown(value));
-    return static_cast<std::int32_t>(found.value_or(0));
+    return found.value_or(0);
   }
 
   void add_feature(const TableFile& file, std::size_t row, std::size_t number_of_column, const std::string& value) {
@@ -308,7 +306,7 @@ void add_features(Sha256& digest, const TableRows& rows) {
     for (std::size_t c = 0; c < columns.size(); ++c) {
       const double cell = rows.cells[at + c];
       if (columns[c].categories.empty()) {
-        row.push_back(static_cast<float>(cell));
+        row.push_back(cell);
       } else {
         const std::size_t first = row.size();
         row.resize(first + columns[c].categories.size());
@@ -351,7 +349,7 @@ void describe_rows(const TableLayout& layout, TableRows& rows) {
   } else if (!info.class_names.empty()) {
     info.features.push_back({"label", Feature::Kind::label, {DType::i32, {}}});
     info.class_counts.assign(info.class_names.size(), 0);
-    for (const auto label : rows.labels) ++info.class_counts[static_cast<std::size_t>(label)];
+    for (const auto label : rows.labels) ++info.class_counts[label];
   } else {
     Feature& label = info.features.emplace_back(Feature{"label", Feature::Kind::tensor, {DType::f32, {}}, {}});
     if (source.target.size() > 1) label.spec.shape = {std::ssize(source.target)};
@@ -441,8 +439,8 @@ std::vector<TargetRange> table_ranges(const TableLayout& layout, const TableRows
                               [&](std::size_t row) { return rows.names[row]; });
   for (TargetRange& range : ranges) {  // a window's sums are over all rows that it predicts
     if (!range.column.empty() || layout.window.rows == 0) continue;
-    range.lowest *= static_cast<double>(layout.window.ahead.size());
-    range.highest *= static_cast<double>(layout.window.ahead.size());
+    range.lowest *= layout.window.ahead.size();
+    range.highest *= layout.window.ahead.size();
   }
   return ranges;
 }

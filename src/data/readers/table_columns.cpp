@@ -264,7 +264,7 @@ std::size_t column_called(const TableFile& file, const std::string& name) {
     throw Error(ExitCode::data, fmt::format("{}: expected a column '{}', found {}{}", file.header_place(), name,
                                             few_of(names, kListed), did_you_mean(name, names)));
   }
-  return static_cast<std::size_t>(found - names.begin());
+  return found - names.begin();
 }
 
 std::size_t readable_column(const TableFile& file, const std::string& name) {
@@ -351,7 +351,7 @@ class CompactDates {
     if (different_.size() < kFewest) different_.insert(number);
   }
   /// One of them.
-  [[nodiscard]] std::string found() const { return are_dates_ && different_.size() == kFewest ? first_ : ""; }
+  std::string found() const { return are_dates_ && different_.size() == kFewest ? first_ : ""; }
 
  private:
   static constexpr std::size_t kFewest = 3;

@@ -24,9 +24,9 @@ struct TableFile {
   std::map<std::string, std::string> unreadable = {};  ///< columns of lists, and what to say of them
   std::vector<std::string> warnings = {};  ///< columns without a name, which are left out, and rows that are too short
   /// Where a value stands: "houses.csv:17: column 'age'".
-  [[nodiscard]] std::string place(std::size_t row, const std::string& column) const;
+  std::string place(std::size_t row, const std::string& column) const;
   /// Where the names of the columns stand: "houses.csv:1", or a Parquet file's path.
-  [[nodiscard]] std::string header_place() const;
+  std::string header_place() const;
 };
 
 /// A CSV or a Parquet file, which its first bytes tell, packed or not. Throws Error(data) for a file without a header
@@ -59,10 +59,10 @@ struct ColumnValues {
   /// Distinct values, but for missing ones: as numbers, if all are, else as words. A value that is spelt in several
   /// ways (1 and 1.0) has the name that these have in common. Of numbers only if they are asked for.
   std::vector<std::string> categories;
-  [[nodiscard]] std::size_t present() const { return numbers + dates + texts; }
+  std::size_t present() const { return numbers + dates + texts; }
   /// Whether it is one of numbers: most of what is there are, or nothing is there.
-  [[nodiscard]] bool are_numbers() const { return !typed_as_texts && numbers >= texts + dates; }
-  [[nodiscard]] bool are_dates() const { return !typed_as_texts && !are_numbers() && dates >= texts; }
+  bool are_numbers() const { return !typed_as_texts && numbers >= texts + dates; }
+  bool are_dates() const { return !typed_as_texts && !are_numbers() && dates >= texts; }
 };
 [[nodiscard]] ColumnValues look_at_column(const std::vector<TableFile>& files, const std::string& name,
                                           bool categorical);

@@ -28,24 +28,24 @@ class TableLayout {
   std::vector<std::string> warnings;              ///< about columns that are left out, or had better be
   RowWindow window;                               ///< of a time series; no rows: each row is a sample
   /// With the names of columns in the place of patterns.
-  [[nodiscard]] const SourceOptions& source() const { return source_; }
+  const SourceOptions& source() const { return source_; }
   /// Whether each target is a feature of its own.
-  [[nodiscard]] bool apart() const { return source_.targets_apart && source_.target.size() > 1; }
+  bool apart() const { return source_.targets_apart && source_.target.size() > 1; }
   /// Of kTableFeatures.
-  [[nodiscard]] std::int64_t elements() const;
+  std::int64_t elements() const;
 
  private:
   [[noreturn]] void fail(const std::string& what) const;
-  [[nodiscard]] std::string first_fault() const;
-  [[nodiscard]] bool is_target(const std::string& name) const;
-  [[nodiscard]] bool is_categorical(const std::string& name) const;
-  [[nodiscard]] std::vector<std::string> targets(const DataSetInfo* like, const std::vector<std::string>& except) const;
+  std::string first_fault() const;
+  bool is_target(const std::string& name) const;
+  bool is_categorical(const std::string& name) const;
+  std::vector<std::string> targets(const DataSetInfo* like, const std::vector<std::string>& except) const;
   void choose_window(const DataSetInfo* like);
   void require_one_use() const;
-  [[nodiscard]] std::vector<std::string> row_names() const;
+  std::vector<std::string> row_names() const;
   [[nodiscard]] std::vector<std::string> feature_names();
   void add_column(const std::string& name);
-  [[nodiscard]] std::string reason_to_leave_out(const std::string& name, const ColumnValues& values) const;
+  std::string reason_to_leave_out(const std::string& name, const ColumnValues& values) const;
   void require_points(const std::string& name, const ColumnValues& values) const;
   void warn_of_looks(const std::string& name, const ColumnValues& values, bool categorical);
   void warn_of_date_target(const std::string& name, const ColumnValues& values);

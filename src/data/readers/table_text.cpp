@@ -49,7 +49,7 @@ std::string unpack_text(const std::string& path, const ByteCounter& counter) {
     const auto got = archive_read_data(handle.get(), block.data(), block.size());
     if (got == 0) return text;
     sound = got > 0;
-    if (sound) text.append(block, 0, static_cast<std::size_t>(got));
+    if (sound) text.append(block, 0, got);
     budget.check(text.size());
     if (text.size() > limits.held_without_copy) refuse_to_hold(path, limits, "");
   }

@@ -42,7 +42,7 @@ class DateParser {
     const std::chrono::year_month_day date{std::chrono::year{year}, std::chrono::month(static_cast<unsigned>(month)),
                                            std::chrono::day(static_cast<unsigned>(day))};
     if (failed_ || !date.ok()) return std::nullopt;
-    const auto whole = static_cast<double>(std::chrono::sys_days(date).time_since_epoch().count());
+    const double whole = std::chrono::sys_days(date).time_since_epoch().count();
     if (rest_.empty()) return whole;
     const double seconds = time();
     if (failed_ || !rest_.empty()) return std::nullopt;
@@ -151,8 +151,7 @@ bool is_compact_date(std::string_view text) {
     return false;
   const auto number = [&](std::size_t at, std::size_t digits) {
     unsigned value = 0;
-    for (const char c : text.substr(std::min(at, text.size()), digits))
-      value = value * 10 + static_cast<unsigned>(c - '0');
+    for (const char c : text.substr(std::min(at, text.size()), digits)) value = value * 10 + (c - '0');
     return value;
   };
   const auto year = number(0, 4);

@@ -64,9 +64,9 @@ class Spellings {
  public:
   void add(std::string_view value);
   /// In order.
-  [[nodiscard]] std::vector<std::string> names() const;
+  std::vector<std::string> names() const;
   /// The name of a value; the value itself, without spaces, if the set has none for it.
-  [[nodiscard]] std::string name_of(std::string_view value) const;
+  std::string name_of(std::string_view value) const;
 
  private:
   std::map<std::string, std::string, std::less<>> names_;

@@ -21,7 +21,7 @@ template <class T>
 struct Strided {
   std::span<const T> all;
   std::size_t columns, column;
-  [[nodiscard]] std::size_t size() const { return columns == 0 ? 0 : all.size() / columns; }
+  std::size_t size() const { return columns == 0 ? 0 : all.size() / columns; }
   double operator[](std::size_t row) const { return static_cast<double>(all[row * columns + column]); }
 };
 
@@ -123,8 +123,7 @@ void add_copies(const TableCells& table, const Strided<T>& target, const std::st
 }
 
 std::size_t number_targets(const TableCells& table) {
-  return static_cast<std::size_t>(
-      std::count_if(table.classes.begin(), table.classes.end(), [](const auto& classes) { return classes.empty(); }));
+  return std::count_if(table.classes.begin(), table.classes.end(), [](const auto& classes) { return classes.empty(); });
 }
 
 }  // namespace

@@ -26,8 +26,8 @@ class HeldTokens : public TokenSource {
  public:
   HeldTokens(std::vector<Token> tokens, ByteCounter counter)
       : tokens_(std::move(tokens)), counter_(std::move(counter)) {}
-  [[nodiscard]] std::int64_t size() const override { return static_cast<std::int64_t>(tokens_.size()); }
-  [[nodiscard]] std::uint64_t bytes_read() const override { return *counter_; }
+  std::int64_t size() const override { return static_cast<std::int64_t>(tokens_.size()); }
+  std::uint64_t bytes_read() const override { return *counter_; }
   void read(std::int64_t first, std::span<std::int32_t> out) const override {
     std::copy_n(tokens_.begin() + first, out.size(), out.begin());
   }
@@ -152,7 +152,7 @@ std::unique_ptr<DataSet> open_text(const SourceOptions& source, const IndexOptio
     info.token_text = like != nullptr ? like->token_text : read_texts(noted(options.notes, "vocabulary", [&] {
       return write_texts(distinct_characters(parts, info.source));
     }));
-    info.vocabulary = static_cast<std::int64_t>(info.token_text.size());
+    info.vocabulary = info.token_text.size();
     tokens = encode(parts, source.paths, info.token_text);
   }
   const auto key =

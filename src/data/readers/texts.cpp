@@ -45,7 +45,7 @@ class Texts final : public DataSet, public KnowsIdentities {
     tokens_.insert(tokens_.end(), tokens.begin(), tokens.end());
     ends_.push_back(tokens_.size());
     labels_.push_back(label);
-    if (label >= 0) ++info_.class_counts[static_cast<std::size_t>(label)];
+    if (label >= 0) ++info_.class_counts[label];
   }
   void finish(std::vector<std::string> skipped, std::vector<std::string> warnings) {
     info_.skipped = std::move(skipped);
@@ -61,11 +61,11 @@ class Texts final : public DataSet, public KnowsIdentities {
     info_.digest = digest.hex();
   }
 
-  [[nodiscard]] const DataSetInfo& info() const override { return info_; }
-  [[nodiscard]] std::int64_t size() const override { return std::ssize(names_); }
-  [[nodiscard]] std::uint64_t bytes_read() const override { return *counter_; }
-  [[nodiscard]] std::string name(std::int64_t id) const override { return names_.at(static_cast<std::size_t>(id)); }
-  [[nodiscard]] std::int64_t label(std::int64_t id) const override { return labels_.at(static_cast<std::size_t>(id)); }
+  const DataSetInfo& info() const override { return info_; }
+  std::int64_t size() const override { return std::ssize(names_); }
+  std::uint64_t bytes_read() const override { return *counter_; }
+  std::string name(std::int64_t id) const override { return names_.at(id); }
+  std::int64_t label(std::int64_t id) const override { return labels_.at(id); }
 
   void add_identities(std::int64_t id, std::vector<std::uint64_t>& out) const override {
     const auto bytes = std::as_bytes(tokens_of(id));
@@ -80,17 +80,17 @@ class Texts final : public DataSet, public KnowsIdentities {
     const auto tokens = out[0].tensor.as<std::int32_t>();
     std::copy(own.begin(), own.end(), tokens.begin());
     std::fill(tokens.begin() + std::ssize(own), tokens.end(), 0);
-    out[1].tensor.as<std::int32_t>()[0] = static_cast<std::int32_t>(own.size());
-    if (out.size() > 2) set_label(out[2].tensor, labels_[static_cast<std::size_t>(id)]);
+    out[1].tensor.as<std::int32_t>()[0] = own.size();
+    if (out.size() > 2) set_label(out[2].tensor, labels_[id]);
   }
 
  private:
-  [[nodiscard]] std::span<const std::int32_t> tokens_of(std::int64_t id) const {
-    const auto at = static_cast<std::size_t>(id);
+  std::span<const std::int32_t> tokens_of(std::int64_t id) const {
+    const std::size_t at = id;
     const std::size_t begin = at == 0 ? 0 : ends_[at - 1];
     return std::span(tokens_).subspan(begin, ends_[at] - begin);
   }
-  [[nodiscard]] std::int64_t context() const { return info_.features[0].spec.shape[0]; }
+  std::int64_t context() const { return info_.features[0].spec.shape[0]; }
 
   DataSetInfo info_;
   ByteCounter counter_;
@@ -110,7 +110,7 @@ class TextFiles {
   std::vector<std::string> warnings;
 
  private:
-  [[nodiscard]] bool has_labels() const { return !source_.label_column.empty(); }
+  bool has_labels() const { return !source_.label_column.empty(); }
 
   void add(const std::string& path) {
     const std::string ending = kind_of_ending(path);
@@ -147,7 +147,7 @@ class TextFiles {
     warnings.insert(warnings.end(), tree.warnings().begin(), tree.warnings().end());
   }
 
-  [[nodiscard]] std::string whole(const std::string& path) const { return read_packed_text(path, counter_); }
+  std::string whole(const std::string& path) const { return read_packed_text(path, counter_); }
 
   void add_rows(const std::string& path) {
     const TableFile file = read_table(path, counter_, source_.text_column);
@@ -200,7 +200,7 @@ class TextFiles {
     return "expected JSON";
   }
 
-  [[nodiscard]] LabelledText of_line(const std::string& path, int number, std::string_view line) const {
+  LabelledText of_line(const std::string& path, int number, std::string_view line) const {
     const auto json = nests_too_deep(line) ? nlohmann::json() : nlohmann::json::parse(line, nullptr, false);
     LabelledText made{fmt::format("{}:{}", path, number), "", "", ""};
     if (json.is_discarded()) {
@@ -364,7 +364,7 @@ std::unique_ptr<DataSet> open_texts(const SourceOptions& source, const IndexOpti
   std::vector<LabelledText>& texts = files.texts;
   spell_classes(options.like, texts);
   DataSetInfo info = info_of(source, texts, options);
-  const auto context = static_cast<std::size_t>(info.features[0].spec.shape[0]);
+  const std::size_t context = info.features[0].spec.shape[0];
   TextTokens tokens(info, context);
   std::vector<std::string> faults;
   auto set = std::make_unique<Texts>(info, counter);

@@ -11,7 +11,7 @@ std::vector<TokenFingerprint> token_fingerprints(std::span<const std::int32_t> t
   std::uint64_t oldest = 1;                            // the factor of a run's first token
   for (std::int64_t i = 1; i < kFingerprintTokens; ++i) oldest *= kBase;
   const auto word = [&](std::int64_t at) {
-    return static_cast<std::uint64_t>(static_cast<std::uint32_t>(tokens[static_cast<std::size_t>(at)])) + 1;
+    return static_cast<std::uint64_t>(static_cast<std::uint32_t>(tokens[at])) + 1;
   };
   std::vector<TokenFingerprint> found;
   std::deque<TokenFingerprint> least;  // ascending: the first is the smallest of the window

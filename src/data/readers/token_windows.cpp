@@ -76,7 +76,7 @@ void TokenWindows::read_variant(std::int64_t id, std::uint64_t variant, Sample& 
   LOCKSTEP_CHECK(id >= 0 && id < size(), "the number of a window");
   static constexpr std::uint64_t kStream = hash_name("window offset");
   const std::int64_t context = options_.context;
-  const auto length = static_cast<std::uint64_t>(context);
+  const std::uint64_t length = context;
   const auto offset = variant == 0 ? 0 : static_cast<std::int64_t>(mix(variant, kStream) % length);
 
   prepare_names(out, info_.features);
@@ -87,7 +87,7 @@ void TokenWindows::read_variant(std::int64_t id, std::uint64_t variant, Sample& 
   for (std::int64_t done = 0; done < context;) {
     const std::int64_t position = (offset + id * context + done) % pairs;
     const std::int64_t count = std::min(context - done, pairs - position);
-    run.resize(static_cast<std::size_t>(count + 1));
+    run.resize(count + 1);
     source_->read(begin_ + position, run);
     std::copy(run.begin(), run.end() - 1, tokens_out.begin() + done);
     std::copy(run.begin() + 1, run.end(), target_out.begin() + done);
@@ -99,21 +99,21 @@ void TokenWindows::read_variant(std::int64_t id, std::uint64_t variant, Sample& 
 void TokenWindows::hide(std::int64_t id, std::uint64_t variant, std::span<std::int32_t> tokens,
                         std::span<std::int32_t> target) const {
   static constexpr std::uint64_t kStream = hash_name("masked tokens");
-  RandomStream random(mix(variant, kStream), static_cast<std::uint64_t>(id));
+  RandomStream random(mix(variant, kStream), id);
   const MaskedTokens& masked = options_.masked;
   const bool last = masked.adds_token();
-  const auto mask = static_cast<std::int32_t>(last ? info_.vocabulary - 1 : masked.token);
-  const auto others = static_cast<std::uint32_t>(last ? info_.vocabulary - 1 : info_.vocabulary);
-  const std::size_t always = random.below(static_cast<std::uint32_t>(tokens.size()));
+  const std::int32_t mask = last ? info_.vocabulary - 1 : masked.token;
+  const std::uint32_t others = last ? info_.vocabulary - 1 : info_.vocabulary;
+  const std::size_t always = random.below(tokens.size());
   // A chain whose share of chosen tokens is `masked`: after a chosen one the span goes on, or another begins.
   const double goes_on = 1 - 1 / masked.span;
   const double begins = masked.share * (1 - goes_on) / (1 - masked.share * goes_on);
   bool chosen = false;
   float how = 0;
   for (std::size_t i = 0; i < tokens.size(); ++i) {
-    const auto chance = static_cast<double>(random.unit());
+    const double chance = random.unit();
     const float drawn = random.unit();
-    const auto other = static_cast<std::int32_t>(random.below(others));
+    const std::int32_t other = random.below(others);
     const bool same_span = chosen && chance < goes_on;
     const double limit = i == 0 ? masked.share : chosen ? goes_on + (1 - goes_on) * begins : begins;
     if (!same_span) how = drawn;
@@ -131,7 +131,7 @@ void TokenWindows::add_identities(std::int64_t id, std::vector<std::uint64_t>& o
   const std::int64_t first = id * context, end = first + context;
   const std::int64_t from = std::max<std::int64_t>(0, first - apart + 1);
   const std::int64_t to = std::min(tokens(), end + apart - 1 + kFingerprintTokens - 1);
-  std::vector<std::int32_t> read(static_cast<std::size_t>(to - from));
+  std::vector<std::int32_t> read(to - from);
   read_tokens(from, read);
   for (const auto& found : token_fingerprints(read, apart)) {
     if (found.first + from >= first && found.first + from < end) out.push_back(found.hash);

@@ -28,10 +28,10 @@ namespace lockstep::data {
 class TokenSource {
  public:
   virtual ~TokenSource() = default;
-  [[nodiscard]] virtual std::int64_t size() const = 0;
+  virtual std::int64_t size() const = 0;
   /// Tokens first ... first + out.size() - 1. Thread-safe.
   virtual void read(std::int64_t first, std::span<std::int32_t> out) const = 0;
-  [[nodiscard]] virtual std::uint64_t bytes_read() const = 0;
+  virtual std::uint64_t bytes_read() const = 0;
 };
 
 class TokenWindows : public DataSet, public KnowsIdentities {
@@ -54,19 +54,19 @@ class TokenWindows : public DataSet, public KnowsIdentities {
   TokenWindows(std::shared_ptr<const TokenSource> source, DataSetInfo info, Options options, std::int64_t begin,
                std::int64_t end);
 
-  [[nodiscard]] const DataSetInfo& info() const override { return info_; }
-  [[nodiscard]] std::int64_t size() const override { return (tokens() - 1) / options_.context; }
-  [[nodiscard]] std::uint64_t bytes_read() const override { return source_->bytes_read(); }
+  const DataSetInfo& info() const override { return info_; }
+  std::int64_t size() const override { return (tokens() - 1) / options_.context; }
+  std::uint64_t bytes_read() const override { return source_->bytes_read(); }
   void read(std::int64_t id, Sample& out) const override { read_variant(id, 0, out); }
   void read_variant(std::int64_t id, std::uint64_t variant, Sample& out) const override;
   /// Of a set that is small enough to be read for them: fingerprints of its tokens.
   void add_identities(std::int64_t id, std::vector<std::uint64_t>& out) const override;
 
-  [[nodiscard]] std::int64_t tokens() const { return end_ - begin_; }
+  std::int64_t tokens() const { return end_ - begin_; }
   /// Reads tokens first ... first + out.size() - 1 of these.
   void read_tokens(std::int64_t first, std::span<std::int32_t> out) const { source_->read(begin_ + first, out); }
   /// The same over a part of the tokens, which its digest identifies.
-  [[nodiscard]] std::unique_ptr<DataSet> part(std::int64_t first, std::int64_t last) const;
+  std::unique_ptr<DataSet> part(std::int64_t first, std::int64_t last) const;
 
  private:
   void hide(std::int64_t id, std::uint64_t variant, std::span<std::int32_t> tokens,

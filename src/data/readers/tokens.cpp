@@ -70,7 +70,7 @@ class TokenFiles : public TokenSource {
     for (const auto& path : paths) {
       files_.push_back(std::make_unique<File>(path, counter_));
       require_bare_numbers(path);
-      const auto bytes = static_cast<std::int64_t>(files_.back()->size());
+      const std::int64_t bytes = files_.back()->size();
       if (bytes % type_.bytes != 0) {
         const std::string multiple = type_.bytes == 2 ? "an even number" : fmt::format("a multiple of {}", type_.bytes);
         throw Error(ExitCode::data,
@@ -81,10 +81,10 @@ class TokenFiles : public TokenSource {
     }
   }
 
-  [[nodiscard]] std::int64_t size() const override { return size_; }
-  [[nodiscard]] std::uint64_t bytes_read() const override { return *counter_; }
-  [[nodiscard]] std::int64_t bytes() const { return size_ * type_.bytes; }
-  [[nodiscard]] const TokenType& type() const { return type_; }
+  std::int64_t size() const override { return size_; }
+  std::uint64_t bytes_read() const override { return *counter_; }
+  std::int64_t bytes() const { return size_ * type_.bytes; }
+  const TokenType& type() const { return type_; }
 
   void read(std::int64_t first, std::span<std::int32_t> out) const override {
     if (type_.bytes == 4) return read_raw(first, out);
@@ -107,13 +107,12 @@ class TokenFiles : public TokenSource {
   }
   template <class Token>
   void read_raw(std::int64_t first, std::span<Token> out) const {
-    auto file = static_cast<std::size_t>(std::upper_bound(ends_.begin(), ends_.end(), first) - ends_.begin());
+    std::size_t file = std::upper_bound(ends_.begin(), ends_.end(), first) - ends_.begin();
     while (!out.empty()) {
       LOCKSTEP_CHECK(file < files_.size(), "the position of a token");
       const auto count = static_cast<std::size_t>(std::min<std::int64_t>(std::ssize(out), ends_[file] - first));
       const std::int64_t begin = file == 0 ? 0 : ends_[file - 1];
-      files_[file]->read(static_cast<std::uint64_t>((first - begin) * type_.bytes),
-                         std::as_writable_bytes(out.first(count)));
+      files_[file]->read((first - begin) * type_.bytes, std::as_writable_bytes(out.first(count)));
       out = out.subspan(count);
       first += static_cast<std::int64_t>(count);
       ++file;
@@ -150,12 +149,12 @@ std::string tokenizer_of(const std::vector<std::string>& paths) {
 class Halves {
  public:
   void add(std::int64_t position, std::int64_t number) {
-    std::int64_t& most = most_.at(static_cast<std::size_t>(position % 4));
+    std::int64_t& most = most_.at(position % 4);
     most = std::max(most, number);
     ++count_;
   }
   /// The type that the numbers seem to have, if they are read as numbers of `bytes`; "": these.
-  [[nodiscard]] std::string_view type(std::int64_t bytes) const {
+  std::string_view type(std::int64_t bytes) const {
     constexpr std::int64_t kFewest = 64, kUpper = 16, kLower = 256;
     const std::int64_t lower = std::max(most_[0], most_[2]), upper = std::max(most_[1], most_[3]);
     const bool halves = upper == 0 ? lower > 0 : upper < kUpper && lower >= kLower;
@@ -211,8 +210,7 @@ std::string_view other_than_uint16(std::span<const std::uint16_t> words) {
 /// Refuses a file of uint16 that looks like another one; `words`: its beginning.
 void require_uint16(std::span<const std::int64_t> words, const std::string& source) {
   constexpr std::size_t kLooked = 4096;
-  const std::vector<std::uint16_t> looked(words.begin(),
-                                          words.begin() + static_cast<std::ptrdiff_t>(std::min(words.size(), kLooked)));
+  const std::vector<std::uint16_t> looked(words.begin(), words.begin() + std::min(words.size(), kLooked));
   const auto found = other_than_uint16(looked);
   if (found.empty()) return;
   throw Error(
@@ -238,7 +236,7 @@ std::string scan(const TokenFiles& files, const std::string& source, bool given)
   std::int64_t most = -1;
   Halves halves;
   for (std::int64_t at = 0; at < files.size(); at += step) {
-    piece.resize(static_cast<std::size_t>(std::min(length, files.size() - at)));
+    piece.resize(std::min(length, files.size() - at));
     files.read_numbers(at, piece);
     if (at == 0 && type.bytes == 2 && !given) require_uint16(piece, source);
     for (std::size_t i = 0; i < piece.size(); ++i) {

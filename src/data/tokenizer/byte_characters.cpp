@@ -25,7 +25,7 @@ std::array<std::string, 256> make_byte_characters() {
   std::array<std::string, 256> characters;
   const auto& bytes = bytes_by_character();
   for (std::size_t c = 0; c < bytes.size(); ++c) {
-    if (bytes.at(c) >= 0) append_utf8(characters.at(static_cast<std::size_t>(bytes.at(c))), static_cast<char32_t>(c));
+    if (bytes.at(c) >= 0) append_utf8(characters.at(bytes.at(c)), static_cast<char32_t>(c));
   }
   return characters;
 }
@@ -48,7 +48,7 @@ std::string bytes_of_characters(const std::string& token) {
   for (std::size_t at = 0; at < token.size();) {
     const char32_t c = next_character(token, at);
     if (c >= known.size() || known[c] < 0) return token;
-    bytes += static_cast<char>(known[c]);
+    bytes += known[c];
   }
   return bytes;
 }

@@ -19,20 +19,20 @@ struct BytePairs::Chain {
   std::vector<std::int32_t> before, after;  ///< -1: none
 
   explicit Chain(std::vector<std::int32_t>& all) : symbols(all) {
-    const auto count = static_cast<std::int32_t>(all.size());
+    const std::int32_t count = all.size();
     for (std::int32_t i = 0; i < count; ++i) {
       before.push_back(i - 1);
       after.push_back(i + 1 < count ? i + 1 : -1);
     }
   }
-  [[nodiscard]] std::int32_t symbol(std::int32_t at) const { return symbols[static_cast<std::size_t>(at)]; }
-  [[nodiscard]] std::int32_t next(std::int32_t at) const { return after[static_cast<std::size_t>(at)]; }
+  std::int32_t symbol(std::int32_t at) const { return symbols[at]; }
+  std::int32_t next(std::int32_t at) const { return after[at]; }
   void join(std::int32_t at, std::int32_t merged) {
-    const auto right = static_cast<std::size_t>(next(at));
-    symbols[static_cast<std::size_t>(at)] = merged;
+    const std::size_t right = next(at);
+    symbols[at] = merged;
     symbols[right] = -1;
-    after[static_cast<std::size_t>(at)] = after[right];
-    if (after[right] >= 0) before[static_cast<std::size_t>(after[right])] = at;
+    after[at] = after[right];
+    if (after[right] >= 0) before[after[right]] = at;
   }
 };
 
@@ -74,7 +74,7 @@ void BytePairs::merge(std::vector<std::int32_t>& symbols) const {
     const Merge* const still = find(chain.symbol(top.at), chain.symbol(chain.next(top.at)));
     if (still == nullptr || still->merged != top.merged) continue;
     chain.join(top.at, top.merged);
-    note(chain.before[static_cast<std::size_t>(top.at)]);
+    note(chain.before[top.at]);
     note(top.at);
   }
   std::erase(symbols, -1);

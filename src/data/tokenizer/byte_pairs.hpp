@@ -27,13 +27,13 @@ class BytePairs {
   static std::uint64_t key(std::int32_t left, std::int32_t right) {
     return static_cast<std::uint64_t>(static_cast<std::uint32_t>(left)) << 32U | static_cast<std::uint32_t>(right);
   }
-  [[nodiscard]] const Merge* find(std::int32_t left, std::int32_t right) const {
+  const Merge* find(std::int32_t left, std::int32_t right) const {
     if (merges_.empty()) return nullptr;
     const Merge& found = merges_[place_of(key(left, right))];
     return found.key == kNone ? nullptr : &found;
   }
   /// Of the pair, or of the empty slot where it belongs.
-  [[nodiscard]] std::size_t place_of(std::uint64_t wanted) const {
+  std::size_t place_of(std::uint64_t wanted) const {
     const std::size_t mask = merges_.size() - 1;
     std::size_t at = static_cast<std::size_t>((wanted * 0x9E3779B97F4A7C15U) >> 20U) & mask;
     while (merges_[at].key != wanted && merges_[at].key != kNone) at = (at + 1) & mask;

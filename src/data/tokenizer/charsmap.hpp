@@ -17,7 +17,7 @@ class Charsmap {
   void normalize(std::string& text) const;
 
  private:
-  [[nodiscard]] std::optional<std::string_view> replacement(std::string_view characters) const;
+  std::optional<std::string_view> replacement(std::string_view characters) const;
   std::vector<std::uint32_t> units_;
   std::string texts_;  ///< each ends with a zero
 };

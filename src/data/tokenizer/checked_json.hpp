@@ -36,8 +36,8 @@ class CheckedObject {
     if (!json.is_object()) wrong("", "an object", json);
   }
 
-  [[nodiscard]] const std::string& place() const { return place_; }
-  [[nodiscard]] std::string place_of(const std::string& key) const { return place_ + "." + key; }
+  const std::string& place() const { return place_; }
+  std::string place_of(const std::string& key) const { return place_ + "." + key; }
 
   /// The entry, or null.
   const Json& optional(const std::string& key) {

@@ -39,7 +39,7 @@ class MappedFile {
   MappedFile(const MappedFile&) = delete;
   MappedFile& operator=(const MappedFile&) = delete;
 
-  [[nodiscard]] std::string_view text() const { return {static_cast<const char*>(memory_), size_}; }
+  std::string_view text() const { return {static_cast<const char*>(memory_), size_}; }
 
  private:
   std::size_t size_ = 0;

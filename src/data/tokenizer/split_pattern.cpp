@@ -22,14 +22,14 @@ class Translation {
     while (at_ < from_.size()) step();
     return out_;
   }
-  [[nodiscard]] bool looks_behind() const { return looks_behind_; }
+  bool looks_behind() const { return looks_behind_; }
 
  private:
   [[noreturn]] void refuse(std::string_view what) const {
     throw Error(ExitCode::data, fmt::format("{}: '{}' at character {} of the pattern {} is not supported", where_, what,
                                             at_ + 1, from_));
   }
-  [[nodiscard]] bool continues(std::string_view what) const { return from_.compare(at_, what.size(), what) == 0; }
+  bool continues(std::string_view what) const { return from_.compare(at_, what.size(), what) == 0; }
   void copy(std::size_t count) {
     out_ += from_.substr(at_, count);
     at_ += count;

@@ -26,11 +26,11 @@ class SplitPattern {
   SplitPattern& operator=(const SplitPattern&) = delete;
 
   /// Whether no match is empty or depends on what stands before it, so that text can be searched from any place.
-  [[nodiscard]] bool searches_forward() const { return searches_forward_; }
+  bool searches_forward() const { return searches_forward_; }
   /// The first match that begins at `from` or later, in text that is UTF-8. Throws Error(data) if PCRE2 gives up.
-  [[nodiscard]] std::optional<TextSpan> find(std::string_view text, std::size_t from) const;
+  std::optional<TextSpan> find(std::string_view text, std::size_t from) const;
   /// All matches, none of them empty directly behind another.
-  [[nodiscard]] std::vector<TextSpan> matches(std::string_view text) const;
+  std::vector<TextSpan> matches(std::string_view text) const;
 
  private:
   struct Code;

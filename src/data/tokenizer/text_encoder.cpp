@@ -88,7 +88,7 @@ std::size_t encode_words(Encoders& encoders, std::string_view text, bool cuts, s
       encode_piece(encoders, text, cuts, piece);
       unneeded = 0;
     }
-    out.insert(out.end(), piece.tokens.begin() + static_cast<std::ptrdiff_t>(*unneeded), piece.tokens.end());
+    out.insert(out.end(), piece.tokens.begin() + (*unneeded), piece.tokens.end());
     at = piece.end;
   }
   return at;

@@ -22,7 +22,7 @@ class Encoders {
   explicit Encoders(const TextTokenizer& tokenizer) : tokenizer_(tokenizer) {}
   [[nodiscard]] std::unique_ptr<TextTokenizer::Encoder> take();
   void give(std::unique_ptr<TextTokenizer::Encoder> encoder);
-  [[nodiscard]] const TextTokenizer& tokenizer() const { return tokenizer_; }
+  const TextTokenizer& tokenizer() const { return tokenizer_; }
 
  private:
   const TextTokenizer& tokenizer_;

@@ -45,7 +45,7 @@ void TokenFile::append(const std::vector<std::int32_t>& tokens) {
     const ssize_t written = ::write(file_, bytes.data(), bytes.size());
     if (written < 0 && errno == EINTR) continue;
     if (written < 0) fail("write");
-    bytes = bytes.subspan(static_cast<std::size_t>(written));
+    bytes = bytes.subspan(written);
   }
   tokens_ += std::ssize(tokens);
 }

@@ -21,7 +21,7 @@ class TokenFile {
   void flush();
   /// Flushes, and gives the file its name.
   void rename_to(const std::string& path);
-  [[nodiscard]] std::int64_t tokens() const { return tokens_; }
+  std::int64_t tokens() const { return tokens_; }
 
  private:
   [[noreturn]] void fail(const char* what) const;

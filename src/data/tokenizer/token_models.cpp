@@ -83,7 +83,7 @@ class WordPieceModel : public TokenModel {
   void append(std::string_view word, std::vector<std::int32_t>& tokens) const override {
     const std::size_t before = tokens.size();
     const auto continues = [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) == 0x80U; };
-    const auto characters = word.size() - static_cast<std::size_t>(std::count_if(word.begin(), word.end(), continues));
+    const auto characters = word.size() - std::count_if(word.begin(), word.end(), continues);
     std::size_t at = characters > parts_.longest ? std::string_view::npos : 0;
     std::string piece;
     while (at < word.size()) {
@@ -128,7 +128,7 @@ class UnigramModel : public TokenModel {
     for (std::size_t i = 0; i < parts_.tokens.size(); ++i) {
       const auto& [text, score] = parts_.tokens[i];
       lowest_ = std::min(lowest_, score);
-      numbers_.set(text, static_cast<std::int32_t>(i));
+      numbers_.set(text, i);
     }
     sorted_.reserve(numbers_.size());
     numbers_.for_each([this](std::string_view text, std::int32_t number) { sorted_.push_back({text, number}); });
@@ -171,7 +171,7 @@ class UnigramModel : public TokenModel {
     std::size_t begin, end;
   };
 
-  [[nodiscard]] std::vector<Node> best_ends(std::string_view word) const {
+  std::vector<Node> best_ends(std::string_view word) const {
     std::vector<Node> best(word.size() + 1);
     const auto offer = [&](std::size_t begin, std::size_t end, std::int32_t token, double score) {
       Node& node = best[end];
@@ -183,7 +183,7 @@ class UnigramModel : public TokenModel {
       bool single = false;
       for_each_prefix(word.substr(at), [&](const Token& token) {
         const std::size_t end = at + token.text.size();
-        offer(at, end, token.number, parts_.tokens[static_cast<std::size_t>(token.number)].second);
+        offer(at, end, token.number, parts_.tokens[token.number].second);
         single = single || end == next;
       });
       if (!single) offer(at, next, required(parts_.unknown, word), lowest_ - kUnknownPenalty);

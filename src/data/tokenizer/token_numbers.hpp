@@ -18,9 +18,9 @@ class TokenNumbers {
   void reserve(std::size_t count) {
     if (2 * count > slots_.size()) rebuild(2 * count);
   }
-  [[nodiscard]] std::size_t size() const { return count_; }
+  std::size_t size() const { return count_; }
   /// -1: none.
-  [[nodiscard]] std::int32_t find(std::string_view text) const {
+  std::int32_t find(std::string_view text) const {
     return slots_.empty() ? -1 : slots_[place_of(text, std::hash<std::string_view>()(text))].number;
   }
   /// `number`: at least 0. Of equal texts the last one counts.
@@ -51,12 +51,10 @@ class TokenNumbers {
     std::int32_t number = -1;  ///< -1: empty
   };
 
-  static std::uint32_t tag_of(std::size_t hash) { return static_cast<std::uint32_t>(hash >> 32U); }
-  [[nodiscard]] std::string_view text_of(const Slot& slot) const {
-    return std::string_view(texts_).substr(slot.begin, slot.length);
-  }
+  static std::uint32_t tag_of(std::size_t hash) { return hash >> 32U; }
+  std::string_view text_of(const Slot& slot) const { return std::string_view(texts_).substr(slot.begin, slot.length); }
   /// Of the text, or of the empty slot where it belongs.
-  [[nodiscard]] std::size_t place_of(std::string_view text, std::size_t hash) const {
+  std::size_t place_of(std::string_view text, std::size_t hash) const {
     const std::size_t mask = slots_.size() - 1;
     for (std::size_t at = hash & mask;; at = (at + 1) & mask) {
       const Slot& slot = slots_[at];

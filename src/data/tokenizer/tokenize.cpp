@@ -89,7 +89,7 @@ class Tokenizing {
  private:
   static constexpr std::size_t kPiecesAtOnce = 32;
 
-  [[nodiscard]] TokenizeState noted_state() const {
+  TokenizeState noted_state() const {
     const OrderedJson json = OrderedJson::parse(read_whole_file(notes_).value_or(""), nullptr, false);
     TokenizeState state;
     std::error_code error;
@@ -100,7 +100,7 @@ class Tokenizing {
       return {};
     }
     const auto size = fs::file_size(options_.output + ".partial", error);
-    const auto noted = static_cast<std::uint64_t>(state.tokens * token_bytes(tokenizer_->vocabulary()));
+    const std::uint64_t noted = state.tokens * token_bytes(tokenizer_->vocabulary());
     return error || size < noted ? TokenizeState{} : state;
   }
 
@@ -131,7 +131,7 @@ class Tokenizing {
   }
 
   void write_text(std::string_view text) {
-    const auto piece = static_cast<std::size_t>(options_.piece_bytes);
+    const std::size_t piece = options_.piece_bytes;
     const bool cuts = tokenizer_->can_cut(text);
     for (std::size_t at = state_.offset; at < text.size();) {
       std::vector<std::int32_t> tokens;
@@ -145,7 +145,7 @@ class Tokenizing {
   }
 
   void write_lines(std::string_view text, const std::string& path) {
-    const auto piece = static_cast<std::size_t>(options_.piece_bytes);
+    const std::size_t piece = options_.piece_bytes;
     const auto line_from = [&](std::size_t at) {
       return std::min(text.find('\n', std::min(at, text.size())), text.size() - 1) + 1;
     };
@@ -168,10 +168,8 @@ class Tokenizing {
       const std::size_t line_end = std::min(all.find('\n', at), end);
       const std::string_view line = all.substr(at, line_end - at);
       if (line.find_first_not_of(" \t\r") != std::string_view::npos) {
-        const std::string text = text_of(line, [&] {
-          return fmt::format("{}:{}", path,
-                             std::count(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(at), '\n') + 1);
-        });
+        const std::string text = text_of(
+            line, [&] { return fmt::format("{}:{}", path, std::count(all.begin(), all.begin() + at, '\n') + 1); });
         append_around(tokenizer_->prefix(), out);
         encoder->begin(tokenizer_->can_cut(text));
         for (std::size_t word = 0; word < text.size();) word = encoder->next(text, word, out);
@@ -183,7 +181,7 @@ class Tokenizing {
   }
 
   template <class Where>
-  [[nodiscard]] std::string text_of(std::string_view line, const Where& where) const {
+  std::string text_of(std::string_view line, const Where& where) const {
     const OrderedJson json = OrderedJson::parse(line, nullptr, false);
     if (json.is_object() && json.contains(options_.field) && json[options_.field].is_string()) {
       return json[options_.field].get<std::string>();
@@ -221,15 +219,15 @@ void detokenize(const std::string& path, std::int64_t first, std::int64_t count,
   }
   const auto tokenizer = parse_tokenizer(*text, beside);
   const MappedFile file(path);
-  const auto width = static_cast<std::size_t>(token_bytes(tokenizer->vocabulary()));
+  const std::size_t width = token_bytes(tokenizer->vocabulary());
   const std::size_t all = file.text().size() / width;
   const std::size_t begin = std::min(static_cast<std::size_t>(first), all);
-  const std::size_t end = count < 0 ? all : std::min(begin + static_cast<std::size_t>(count), all);
+  const std::size_t end = count < 0 ? all : std::min(begin + count, all);
   auto decoder = tokenizer->decoder();
   for (std::size_t i = begin; i < end; ++i) {
     std::uint32_t token = 0;
     file.text().copy(reinterpret_cast<char*>(&token), width, i * width);
-    take(decoder.next(static_cast<std::int32_t>(token)));
+    take(decoder.next(token));
   }
 }
 

@@ -35,7 +35,7 @@ class TextTokenizer::AddedFinder {
     any_ = !tokens.empty();
   }
 
-  [[nodiscard]] FoundToken find(std::string_view text, std::size_t from) const {
+  FoundToken find(std::string_view text, std::size_t from) const {
     for (std::size_t at = from; any_ && at < text.size();) {
       const AddedToken* const token = token_at(text, at);
       const std::size_t end = at + (token != nullptr ? token->text.size() : 1);
@@ -51,7 +51,7 @@ class TextTokenizer::AddedFinder {
   }
 
  private:
-  [[nodiscard]] const AddedToken* token_at(std::string_view text, std::size_t at) const {
+  const AddedToken* token_at(std::string_view text, std::size_t at) const {
     for (const AddedToken* token : by_first_[static_cast<unsigned char>(text[at])]) {
       if (text.compare(at, token->text.size(), token->text) == 0) return token;
     }
@@ -68,7 +68,7 @@ TextTokenizer::TextTokenizer(TokenizerParts parts)
       first_(std::make_unique<AddedFinder>(parts_.added)),
       later_(std::make_unique<AddedFinder>(parts_.added_later)) {
   for (const auto* some : {&parts_.added, &parts_.added_later}) {
-    for (const AddedToken& token : *some) added_[static_cast<std::size_t>(token.id)] = token.special ? 2 : 1;
+    for (const AddedToken& token : *some) added_[token.id] = token.special ? 2 : 1;
   }
 }
 
@@ -230,7 +230,7 @@ std::vector<std::int32_t> TextTokenizer::encode(std::string_view text, const std
 }
 
 std::string TextTokenizer::text_of(std::int32_t token, bool first) const {
-  const auto index = static_cast<std::size_t>(token);
+  const std::size_t index = token;
   if (token < 0 || index >= parts_.texts.size() || !parts_.known[index]) return "";
   std::string text = parts_.texts[index];
   if (parts_.joins_by_spaces) return first ? text : " " + text;
@@ -243,7 +243,7 @@ std::string TextTokenizer::text_of(std::int32_t token, bool first) const {
 TextTokenizer::Decoder::Decoder(const TextTokenizer& tokenizer) : tokenizer_(tokenizer) {}
 
 std::string TextTokenizer::Decoder::next(std::int32_t token) {
-  const auto index = static_cast<std::size_t>(token);
+  const std::size_t index = token;
   const TokenizerParts& parts = tokenizer_.parts_;
   if (token < 0 || index >= parts.texts.size() || !parts.known[index] || tokenizer_.added_[index] == 2) return "";
   std::string text = tokenizer_.text_of(token, first_);

@@ -56,13 +56,13 @@ class TextTokenizer {
   TextTokenizer& operator=(const TextTokenizer&) = delete;
 
   /// Largest number of a token + 1.
-  [[nodiscard]] std::int64_t vocabulary() const { return static_cast<std::int64_t>(parts_.texts.size()); }
+  std::int64_t vocabulary() const { return parts_.texts.size(); }
   /// What its post-processor puts before and after each text.
-  [[nodiscard]] const std::vector<std::int32_t>& prefix() const { return parts_.prefix; }
-  [[nodiscard]] const std::vector<std::int32_t>& suffix() const { return parts_.suffix; }
-  [[nodiscard]] std::optional<std::int32_t> added_token(std::string_view text) const;
+  const std::vector<std::int32_t>& prefix() const { return parts_.prefix; }
+  const std::vector<std::int32_t>& suffix() const { return parts_.suffix; }
+  std::optional<std::int32_t> added_token(std::string_view text) const;
   /// Whether parts of this text can be encoded by themselves.
-  [[nodiscard]] bool can_cut(std::string_view text) const;
+  bool can_cut(std::string_view text) const;
 
   /// One thread's way from text to tokens.
   class Encoder {
@@ -85,9 +85,9 @@ class TextTokenizer {
   };
 
   /// Without prefix and suffix. Throws Error(data) that names `where` if the text is not UTF-8.
-  [[nodiscard]] std::vector<std::int32_t> encode(std::string_view text, const std::string& where) const;
+  std::vector<std::int32_t> encode(std::string_view text, const std::string& where) const;
   /// The text of a token that is not a text's first; "" for a number that no token has.
-  [[nodiscard]] std::string piece(std::int32_t token) const { return text_of(token, false); }
+  std::string piece(std::int32_t token) const { return text_of(token, false); }
   /// From the tokens of a whole text, one after the other, to its bytes, without special tokens.
   class Decoder {
    public:
@@ -99,11 +99,11 @@ class TextTokenizer {
     bool first_ = true;
     bool holds_space_ = false;
   };
-  [[nodiscard]] Decoder decoder() const { return Decoder(*this); }
+  Decoder decoder() const { return Decoder(*this); }
 
  private:
   class AddedFinder;
-  [[nodiscard]] std::string text_of(std::int32_t token, bool first) const;
+  std::string text_of(std::int32_t token, bool first) const;
   const TokenizerParts parts_;
   std::vector<std::uint8_t> added_;  ///< by token: 0: not added, 1: added, 2: special
   std::unique_ptr<AddedFinder> first_, later_;

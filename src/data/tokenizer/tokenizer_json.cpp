@@ -13,7 +13,7 @@ using Json = CheckedObject::Json;
 class LargeParts : public nlohmann::json_sax<Json> {
  public:
   explicit LargeParts(TokenizerJson& into) : into_(into) {}
-  [[nodiscard]] bool is_other_form() const { return other_form_; }
+  bool is_other_form() const { return other_form_; }
 
   bool null() override { return value(Json()); }
   bool boolean(bool is) override { return value(Json(is)); }
@@ -92,7 +92,7 @@ class LargeParts : public nlohmann::json_sax<Json> {
     other_form_ = true;
     return false;
   }
-  [[nodiscard]] bool is_in_model() const { return in_model_ && open_.size() == 2 && open_.back()->is_object(); }
+  bool is_in_model() const { return in_model_ && open_.size() == 2 && open_.back()->is_object(); }
 
   Json& add(Json&& value) {
     if (open_.empty()) return into_.tree = std::move(value);

@@ -22,8 +22,8 @@ class TextPairs {
     texts_ += right;
     ends_.push_back({middle, texts_.size()});
   }
-  [[nodiscard]] std::size_t size() const { return ends_.size(); }
-  [[nodiscard]] std::pair<std::string_view, std::string_view> operator[](std::size_t i) const {
+  std::size_t size() const { return ends_.size(); }
+  std::pair<std::string_view, std::string_view> operator[](std::size_t i) const {
     const std::size_t begin = i == 0 ? 0 : ends_[i - 1].right;
     const std::string_view all(texts_);
     return {all.substr(begin, ends_[i].left - begin), all.substr(ends_[i].left, ends_[i].right - ends_[i].left)};

@@ -49,7 +49,7 @@ class TokenizerReader {
   }
 
  private:
-  [[nodiscard]] std::string place(const std::string& key) const { return where_ + ": " + key; }
+  std::string place(const std::string& key) const { return where_ + ": " + key; }
 
   /// What is wrong with one part; all are told at once.
   void note_wrong(const Error& error) { wrong_.emplace_back(error.what()); }
@@ -138,7 +138,7 @@ class TokenizerReader {
     return std::find(all.begin(), all.end(), type) != all.end();
   }
 
-  [[nodiscard]] bool takes_bytes(const std::string& type, bool last) const {
+  bool takes_bytes(const std::string& type, bool last) const {
     return type == "ByteLevel" && last && model_type_ == "BPE" && byte_pairs_.prefix.empty() &&
            byte_pairs_.suffix.empty();
   }
@@ -241,8 +241,8 @@ class TokenizerReader {
       }
       const auto text = token[0].get<std::string>();
       unigram_.tokens.emplace_back(text, token[1].get<double>());
-      add_text(where, text, static_cast<std::int64_t>(i));
-      numbers_.set(text, static_cast<std::int32_t>(i));
+      add_text(where, text, i);
+      numbers_.set(text, i);
     }
     if (unigram_.unknown >= std::ssize(unigram_.tokens)) {
       model_.wrong("unk_id", fmt::format("a number below {}", unigram_.tokens.size()), model_.optional("unk_id"));
@@ -297,7 +297,7 @@ class TokenizerReader {
       both = left;
       both += right.substr(std::min(byte_pairs_.prefix.size(), right.size()));
       const std::int32_t first = part(left, "the left part"), second = part(right, "the right part");
-      byte_pairs_.pairs.add(first, second, static_cast<std::int32_t>(i), part(both, "both"));
+      byte_pairs_.pairs.add(first, second, i, part(both, "both"));
     }
   }
 
@@ -315,7 +315,7 @@ class TokenizerReader {
   }
 
   void add_text(const std::string& where, const std::string& text, std::int64_t number) {
-    const auto id = static_cast<std::size_t>(number);
+    const std::size_t id = number;
     if (parts_.texts.size() <= id) {
       parts_.texts.resize(id + 1);
       parts_.known.resize(id + 1);
@@ -335,14 +335,14 @@ class TokenizerReader {
   void add_token(const std::string& where, const std::string& text, std::int64_t number) {
     if (number < 0 || number >= kMostTokens) wrong_number(where, text, fmt::format("{}", number));
     add_text(where, text, number);
-    numbers_.set(text, static_cast<std::int32_t>(number));
+    numbers_.set(text, number);
   }
   [[noreturn]] static void wrong_number(const std::string& where, const std::string& text, const std::string& number) {
     throw Error(ExitCode::data, fmt::format("{}: expected numbers of tokens from 0 to {}, found \"{}\": {}", where,
                                             kMostTokens - 1, text, number));
   }
 
-  [[nodiscard]] std::int32_t number_of(std::string_view text) const { return numbers_.find(text); }
+  std::int32_t number_of(std::string_view text) const { return numbers_.find(text); }
 
   void read_added_tokens(bool byte_level_text) {
     const Json& list = root_.optional("added_tokens");
@@ -376,7 +376,7 @@ class TokenizerReader {
     add_token(token.place(), added.text, token.optional("id"));
     // It is decoded as it stands here.
     if (byte_level_text) {
-      std::string& text = parts_.texts[static_cast<std::size_t>(added.id)];
+      std::string& text = parts_.texts[added.id];
       text.clear();
       append_byte_characters(text, added.text);
     }
@@ -388,7 +388,7 @@ class TokenizerReader {
     (later ? parts_.added_later : parts_.added).push_back(std::move(added));
   }
 
-  [[nodiscard]] bool any_added_token_has_line_end() const {
+  bool any_added_token_has_line_end() const {
     const auto has = [](const AddedToken& token) { return token.text.find('\n') != std::string::npos; };
     return std::ranges::any_of(parts_.added, has) || std::ranges::any_of(parts_.added_later, has);
   }

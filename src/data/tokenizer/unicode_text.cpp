@@ -149,7 +149,7 @@ void for_each_grapheme(std::string_view text, const std::function<void(std::stri
     breaks->setText(opened, status);
     check_icu(status, "setText");
     for (std::int32_t from = 0, to = breaks->next(); to != icu::BreakIterator::DONE; to = breaks->next()) {
-      take(piece.substr(static_cast<std::size_t>(from), static_cast<std::size_t>(to - from)));
+      take(piece.substr(from, to - from));
       from = to;
     }
   }

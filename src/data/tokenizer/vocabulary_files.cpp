@@ -72,11 +72,11 @@ class FolderSettings {
                                             name.is_null() ? type.dump() : name.dump(), kConvertTokenizer));
   }
 
-  [[nodiscard]] bool flag(const char* key, bool absent) const {
+  bool flag(const char* key, bool absent) const {
     const Json found = value_of(settings_, key);
     return found.is_boolean() ? found.get<bool>() : absent;
   }
-  [[nodiscard]] Json setting(const char* key) const { return value_of(settings_, key); }
+  Json setting(const char* key) const { return value_of(settings_, key); }
   void require_off(const char* key) const {
     if (!flag(key, false)) return;
     throw Error(ExitCode::data, fmt::format("{}: {}: expected false, found true, which is read from a tokenizer.json "
@@ -85,7 +85,7 @@ class FolderSettings {
   }
 
   /// The text of a special token: "mask_token".
-  [[nodiscard]] std::string token(const char* key, const char* absent) const {
+  std::string token(const char* key, const char* absent) const {
     for (const Json* map : {&names_, &settings_}) {
       const Json found = value_of(*map, key);
       const Json text = found.is_object() ? value_of(found, "content") : found;

@@ -78,7 +78,7 @@ constexpr std::int64_t kPanelsWorthPacking = 3;
 Left pack_left(std::int64_t m, std::int64_t k, const float* a, std::int64_t stride) {
   const std::int64_t height = tiles().rows;
   thread_local AlignedBytes memory;
-  const auto bytes = static_cast<std::size_t>((m + height) * k) * sizeof(float);
+  const auto bytes = ((m + height) * k) * sizeof(float);
   if (memory.size() < bytes) memory = AlignedBytes(bytes);
   auto* packed = reinterpret_cast<float*>(memory.data());
   tiles().pack_left(a, stride, m, k, packed);
@@ -129,7 +129,7 @@ void clear(std::int64_t m, std::int64_t n, const MatrixResult& c) {
 PackedMatrix::PackedMatrix(std::int64_t k, std::int64_t n) : k_(k), n_(n), bytes_(bytes(k, n)) {}
 
 std::size_t PackedMatrix::bytes(std::int64_t k, std::int64_t n) {
-  return static_cast<std::size_t>(k * panels(n) * tiles().panel) * sizeof(float);
+  return (k * panels(n) * tiles().panel) * sizeof(float);
 }
 
 float* PackedMatrix::place(std::int64_t row, std::int64_t column) const {

@@ -41,13 +41,13 @@ class PackedMatrix {
   /// For a factor of this size.
   [[nodiscard]] static std::size_t bytes(std::int64_t k, std::int64_t n);
   void pack(MatrixView b);
-  [[nodiscard]] std::int64_t rows() const { return k_; }
-  [[nodiscard]] std::int64_t columns() const { return n_; }
+  std::int64_t rows() const { return k_; }
+  std::int64_t columns() const { return n_; }
   /// The rows of one block of kGemmDepth starting at `row`, and the panel of columns starting at `column`.
-  [[nodiscard]] const float* panel(std::int64_t row, std::int64_t column) const;
+  const float* panel(std::int64_t row, std::int64_t column) const;
 
  private:
-  [[nodiscard]] float* place(std::int64_t row, std::int64_t column) const;
+  float* place(std::int64_t row, std::int64_t column) const;
 
   std::int64_t k_ = 0, n_ = 0;
   AlignedBytes bytes_;

@@ -34,7 +34,7 @@ struct Tiles {
 
   static LOCKSTEP_TILE Vector load_part(const float* from, std::int64_t count) {
     Vector vector = {};
-    std::memcpy(&vector, from, static_cast<std::size_t>(count) * sizeof(float));
+    std::memcpy(&vector, from, count * sizeof(float));
     return vector;
   }
 
@@ -46,7 +46,7 @@ struct Tiles {
   static LOCKSTEP_TILE void finish_part(const PanelProduct& p, Vector sum, float* c, std::int64_t count) {
     sum *= p.scale;
     if (p.add) sum = load_part(c, count) + sum;
-    std::memcpy(c, &sum, static_cast<std::size_t>(count) * sizeof(float));
+    std::memcpy(c, &sum, count * sizeof(float));
   }
 
   /// What a tile prefetches in each round: all rounds of all tiles together fetch the next panel once.
@@ -193,7 +193,7 @@ struct Tiles {
         if (count == kRows) {
           std::memcpy(to + i * kRows, from, kRows * sizeof(float));
         } else {
-          std::memcpy(to + i * kRows, from, static_cast<std::size_t>(count) * sizeof(float));
+          std::memcpy(to + i * kRows, from, count * sizeof(float));
         }
       }
     }

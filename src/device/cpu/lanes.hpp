@@ -35,11 +35,11 @@ LOCKSTEP_INLINE void store(float* to, const Lanes& from) {
 /// Loads the first `count` lanes; the others become `rest`.
 LOCKSTEP_INLINE void load_part(Lanes& to, const float* from, std::int64_t count, float rest) {
   to = Lanes{} + rest;
-  std::memcpy(&to, from, static_cast<std::size_t>(count) * sizeof(float));
+  std::memcpy(&to, from, count * sizeof(float));
 }
 
 LOCKSTEP_INLINE void store_part(float* to, const Lanes& from, std::int64_t count) {
-  std::memcpy(to, &from, static_cast<std::size_t>(count) * sizeof(float));
+  std::memcpy(to, &from, count * sizeof(float));
 }
 
 /// Loads the first `count` lanes, at most all of them; the others become 0.

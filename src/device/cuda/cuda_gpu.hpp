@@ -47,7 +47,7 @@ class CudaGpu final : public Gpu {
   [[nodiscard]] std::size_t free_memory() override;
 
  private:
-  [[nodiscard]] cudaStream_t at(Stream stream) const { return streams_.at(static_cast<std::size_t>(stream)).get(); }
+  cudaStream_t at(Stream stream) const { return streams_.at(static_cast<std::size_t>(stream)).get(); }
   /// An Event is CUDA's handle itself, so threads need no table.
   [[nodiscard]] static cudaEvent_t at(Event event) {
     return reinterpret_cast<cudaEvent_t>(event);  // NOLINT(performance-no-int-to-ptr)

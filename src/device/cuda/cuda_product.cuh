@@ -82,12 +82,12 @@ class ProductLoader {
   }
 
  private:
-  [[nodiscard]] __device__ bool is_whole(std::int64_t k) const {
+  __device__ bool is_whole(std::int64_t k) const {
     const std::int64_t step_end = k + k_ + (Operand::kAlongDepth ? kPack : 1);
     const std::int64_t line_end = line_ + (Operand::kAlongDepth ? 1 : kPack);
     return operand_.packs && step_end <= depth_ && line_end <= lines_;
   }
-  [[nodiscard]] __device__ int place(int e) const {
+  __device__ int place(int e) const {
     return Operand::kAlongDepth ? Tiles::place(k_ + e, of_tile_) : Tiles::place(k_, of_tile_ + e);
   }
 

@@ -30,9 +30,9 @@ class CudnnAttention {
                                                           Direction direction, const AttentionLayout& layout,
                                                           bool with_log_sums, const WantedAlgorithm& wanted);
 
-  [[nodiscard]] std::size_t workspace_bytes() const { return plan_->workspace_bytes(); }
-  [[nodiscard]] const std::string& name() const { return plan_->name(); }  ///< see CudnnPlan
-  [[nodiscard]] const CudnnPlan& plan() const { return *plan_; }
+  std::size_t workspace_bytes() const { return plan_->workspace_bytes(); }
+  const std::string& name() const { return plan_->name(); }  ///< see CudnnPlan
+  const CudnnPlan& plan() const { return *plan_; }
   /// Enqueues it on the stream.
   void run(const GpuStream& stream, const Operands& operands, void* workspace) const;
 

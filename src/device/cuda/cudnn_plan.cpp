@@ -94,7 +94,7 @@ std::shared_ptr<const CudnnPlan> CudnnPlan::make_new(const Request& request,
   check(made->graph_->get_workspace_size(bytes), "cuDNN's workspace size", request.place);
   check(made->graph_->get_plan_name(made->name_), "cuDNN's plan name", request.place);
   made->name_ = kLibrary + made->name_;
-  made->workspace_bytes_ = static_cast<std::size_t>(bytes);
+  made->workspace_bytes_ = bytes;
   made->trial_ = request.target.made == nullptr ? std::make_shared<CudnnTrial>()
                                                 : request.target.made->trial_of(request.operations, made->name_);
   return made;

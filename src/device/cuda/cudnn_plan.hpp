@@ -49,13 +49,13 @@ class CudnnPlan {
   CudnnPlan& operator=(const CudnnPlan&) = delete;
   ~CudnnPlan();
 
-  [[nodiscard]] std::size_t workspace_bytes() const { return workspace_bytes_; }
+  std::size_t workspace_bytes() const { return workspace_bytes_; }
   /// "cuDNN eng4_k2=3": the engine and its settings, in cuDNN's notation.
-  [[nodiscard]] const std::string& name() const { return name_; }
-  [[nodiscard]] const Graph& graph() const { return *graph_; }  ///< with the plan, for further queries
+  const std::string& name() const { return name_; }
+  const Graph& graph() const { return *graph_; }  ///< with the plan, for further queries
   /// What `trial` found, which is called once for all plans of this name and these operations of the GPU's: whether the
   /// plan is right.
-  [[nodiscard]] bool is_right(const std::function<bool()>& trial) const;
+  bool is_right(const std::function<bool()>& trial) const;
   /// Enqueues it on the stream; `call` is named in errors. Thread-safe.
   void run(const GpuStream& stream, const char* call, std::unordered_map<std::int64_t, void*> operands,
            void* workspace) const;

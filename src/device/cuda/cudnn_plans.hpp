@@ -39,7 +39,7 @@ class CudnnPlans {
     if (trial == nullptr) trial = std::make_shared<CudnnTrial>();
     return trial;
   }
-  [[nodiscard]] std::size_t size() const {
+  std::size_t size() const {
     const std::lock_guard lock(mutex_);
     return made_.size();
   }

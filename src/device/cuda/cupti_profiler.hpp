@@ -44,8 +44,8 @@ class CuptiProfiler final : public GpuProfiler {
 
  private:
   [[nodiscard]] std::string load();
-  [[nodiscard]] std::string failed(const char* call, CUptiResult code) const;
-  [[nodiscard]] ClockPair clocks() const;
+  std::string failed(const char* call, CUptiResult code) const;
+  ClockPair clocks() const;
   void disable() const;
 
   SharedLibrary library_;

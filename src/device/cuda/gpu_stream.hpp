@@ -21,11 +21,11 @@ class GpuStream {
         cudnn_(device::make_cudnn(stream_, place_)),
         cudnn_plans_(plans) {}
 
-  [[nodiscard]] cudaStream_t cuda() const { return stream_; }
-  [[nodiscard]] cublasLtHandle_t cublas_lt() const { return cublas_lt_.get(); }
-  [[nodiscard]] cudnnHandle_t cudnn() const { return cudnn_.get(); }
-  [[nodiscard]] device::CudnnTarget cudnn_target() const { return {.handle = cudnn_.get(), .made = &cudnn_plans_}; }
-  [[nodiscard]] const device::GpuPlace& place() const { return place_; }
+  cudaStream_t cuda() const { return stream_; }
+  cublasLtHandle_t cublas_lt() const { return cublas_lt_.get(); }
+  cudnnHandle_t cudnn() const { return cudnn_.get(); }
+  device::CudnnTarget cudnn_target() const { return {.handle = cudnn_.get(), .made = &cudnn_plans_}; }
+  const device::GpuPlace& place() const { return place_; }
   /// Call before each op: sets the step and op that errors name.
   void enter(std::uint64_t step, const std::string& op) {
     place_.step = step;

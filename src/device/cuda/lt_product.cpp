@@ -88,7 +88,7 @@ LtPreference make_preference(const GpuPlace& place) {
   set(raw, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, LtProduct::kMaxWorkspace, place);
   // Only algorithms that do not split k: for the others, the order of additions is up to the library.
   set(raw, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, std::uint32_t{CUBLASLT_REDUCTION_SCHEME_NONE}, place);
-  constexpr auto kBytes = static_cast<std::uint32_t>(LtProduct::kAlignment);
+  constexpr std::uint32_t kBytes = LtProduct::kAlignment;
   for (const auto attribute :
        {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
         CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES}) {
@@ -169,7 +169,7 @@ bool LtProduct::choose(const GpuStream& stream, const std::string& wanted) {
   if (status == CUBLAS_STATUS_INVALID_VALUE && !every_gpu_has(form_)) return false;
   LOCKSTEP_GPU(place, status);
   for (int i = 0; i < count; ++i) {
-    const auto& one = proposed[static_cast<std::size_t>(i)];
+    const auto& one = proposed[i];
     if (one.state != CUBLAS_STATUS_SUCCESS || one.workspaceSize > kMaxWorkspace) continue;
     if (of_algorithm<std::int32_t>(one.algo, CUBLASLT_ALGO_CONFIG_SPLITK_NUM, place) > 1) continue;
     if (of_algorithm<std::uint32_t>(one.algo, CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME, place) !=

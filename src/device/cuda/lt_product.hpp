@@ -42,18 +42,18 @@ class LtProduct {
   [[nodiscard]] static std::optional<LtProduct> make(const GpuStream& stream, const ColumnProduct& product,
                                                      std::span<const ProductForm> forms, const WantedAlgorithm& wanted);
 
-  [[nodiscard]] std::size_t workspace_bytes() const { return chosen_.workspaceSize; }
+  std::size_t workspace_bytes() const { return chosen_.workspaceSize; }
   /// Enqueues it on the stream.
   void run(const GpuStream& stream, const ProductOperands& operands, void* workspace);
-  [[nodiscard]] const ProductForm& form() const { return form_; }
+  const ProductForm& form() const { return form_; }
   /// "cuBLASLt algorithm 20, tile 15, stages 18, ...": the library's own numbers, which identify the algorithm,
   /// followed by suffix_of() the form.
-  [[nodiscard]] const std::string& name() const { return name_; }
+  const std::string& name() const { return name_; }
 
  private:
   LtProduct(const GpuPlace& place, const ColumnProduct& product, const ProductForm& form);
   bool choose(const GpuStream& stream, const std::string& wanted);
-  [[nodiscard]] bool takes(const GpuStream& stream, const cublasLtMatmulAlgo_t& algorithm) const;
+  bool takes(const GpuStream& stream, const cublasLtMatmulAlgo_t& algorithm) const;
   void point(const ProductOperands& operands, const GpuPlace& place);
 
   ProductForm form_;

@@ -10,15 +10,15 @@ struct ColumnMatrix {
   std::int64_t rows = 0, columns = 0;  ///< as stored
   bool transposed = false;
   std::int64_t gap = 0;  ///< elements between columns
-  [[nodiscard]] constexpr std::int64_t step() const { return rows + gap; }
+  constexpr std::int64_t step() const { return rows + gap; }
 };
 
 /// d[m, n] = a[m, k] * b[k, n]; d has no gaps between columns.
 struct ColumnProduct {
   ColumnMatrix a, b;
-  [[nodiscard]] constexpr std::int64_t m() const { return a.transposed ? a.columns : a.rows; }
-  [[nodiscard]] constexpr std::int64_t n() const { return b.transposed ? b.rows : b.columns; }
-  [[nodiscard]] constexpr std::int64_t k() const { return a.transposed ? a.rows : a.columns; }
+  constexpr std::int64_t m() const { return a.transposed ? a.columns : a.rows; }
+  constexpr std::int64_t n() const { return b.transposed ? b.rows : b.columns; }
+  constexpr std::int64_t k() const { return a.transposed ? a.rows : a.columns; }
 };
 
 }  // namespace lockstep::device

@@ -82,7 +82,7 @@ Placed ask_gpu(const Functions& f, int ordinal) {
   gpu.name = name.data();
   std::size_t bytes = 0;
   check(f.memory(&bytes, device), "cuDeviceTotalMem");
-  gpu.memory_bytes = static_cast<std::int64_t>(bytes);
+  gpu.memory_bytes = bytes;
   gpu.major = attribute(f, kMajor, device);
   gpu.minor = attribute(f, kMinor, device);
   gpu.multiprocessors = attribute_if_known(f, kMultiprocessors, device);
@@ -135,7 +135,7 @@ double peak_flops(const GpuInfo& gpu, Precision precision) {
   } else {
     a_cycle = tensor_multiply_adds(gpu) / (precision == Precision::tf32 ? 2 : 1);
   }
-  return static_cast<double>(kMultiplyAdd * a_cycle * gpu.multiprocessors) * 1e6 * gpu.clock_mhz;
+  return (kMultiplyAdd * a_cycle * gpu.multiprocessors) * 1e6 * gpu.clock_mhz;
 }
 
 DriverFacts ask_driver() {

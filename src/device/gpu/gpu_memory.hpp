@@ -32,9 +32,9 @@ class BlockOf {
     }
   }
 
-  [[nodiscard]] std::byte* get() const { return memory_; }
+  std::byte* get() const { return memory_; }
   template <class Element>
-  [[nodiscard]] Element* as() const {
+  Element* as() const {
     return reinterpret_cast<Element*>(memory_);
   }
 
@@ -61,7 +61,7 @@ class GpuArena {
   [[nodiscard]] std::byte* reserve(std::size_t bytes);
   /// Call when work on this block has been enqueued on the stream, which must be the last one that uses it.
   void used_by(Gpu::Stream stream) { gpu_.record(last_use_, stream); }
-  [[nodiscard]] std::size_t bytes() const { return bytes_; }
+  std::size_t bytes() const { return bytes_; }
 
  private:
   void release();

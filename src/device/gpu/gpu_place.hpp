@@ -19,7 +19,7 @@ struct GpuPlace {
   std::string op = {};                     ///< "layer_norm 'block3.norm1'"; empty: outside of any op
 
   /// "node7, rank 3, GPU 1 (...), step 120, layer_norm 'block3.norm1'"
-  [[nodiscard]] std::string text() const;
+  std::string text() const;
 };
 
 /// The latest op on each stream of a GPU. A kernel's fault shows up in any later call, on any stream and thread, so the
@@ -29,7 +29,7 @@ class GpuTrail {
   explicit GpuTrail(GpuPlace place) : place_(std::move(place)) {}
   void enter(int stream, std::uint64_t step, const std::string& op);
   /// The latest step, and the ops of all streams in that step: "conv 'stem' or layer_norm 'block3.norm1'".
-  [[nodiscard]] GpuPlace place() const;
+  GpuPlace place() const;
 
  private:
   struct Entered {

@@ -156,14 +156,14 @@ struct LaneElements {
     for (int k = 0; k < kMost; ++k) values[k] = read(has(lane, n, k) ? lane + k * kGroupLanes : n - 1);
   }
   template <class Term>
-  [[nodiscard]] LOCKSTEP_HOST_DEVICE float sum(int lane, int n, const Term& term) const {
+  LOCKSTEP_HOST_DEVICE float sum(int lane, int n, const Term& term) const {
     float total = 0;
     LOCKSTEP_UNROLL
     for (int k = 0; k < kMost; ++k) total += has(lane, n, k) ? term(values[k]) : 0.0F;
     return total;
   }
   template <class Term, class Larger>
-  [[nodiscard]] LOCKSTEP_HOST_DEVICE float maximum(int lane, int n, const Term& term, const Larger& larger) const {
+  LOCKSTEP_HOST_DEVICE float maximum(int lane, int n, const Term& term, const Larger& larger) const {
     float best = -__builtin_inff();
     LOCKSTEP_UNROLL
     for (int k = 0; k < kMost; ++k) best = has(lane, n, k) ? larger(term(values[k]), best) : best;
@@ -176,7 +176,7 @@ class HostGroup {
   // Before it is used: its type is deduced.
   template <class Lanes>
   static auto& of(Lanes& lanes, int lane) {
-    return lanes[static_cast<std::size_t>(lane)];
+    return lanes[lane];
   }
 
  public:
@@ -216,7 +216,7 @@ class HostGroup {
   float sum(std::int64_t n, const Function& function) const {
     std::array<float, kGroupLanes> lanes{};
     for (int lane = 0; lane < kGroupLanes; ++lane) {
-      lanes[static_cast<std::size_t>(lane)] = sum_for_lane(lane, n, function);
+      lanes[lane] = sum_for_lane(lane, n, function);
     }
     return combine(lanes, [](float a, float b) { return a + b; });
   }
@@ -225,7 +225,7 @@ class HostGroup {
   float maximum(std::int64_t n, const Function& function) const {
     std::array<float, kGroupLanes> lanes{};
     for (int lane = 0; lane < kGroupLanes; ++lane) {
-      float& best = lanes[static_cast<std::size_t>(lane)];
+      float& best = lanes[lane];
       best = -__builtin_inff();
       for_lane(lane, n, [&](std::int64_t i) { best = larger(function(i), best); });
     }
@@ -285,7 +285,7 @@ struct HostGrid {
     HostGroup lanes;
     std::vector<float> memory;
     for (std::int64_t row = 0; row < count; ++row) {
-      memory.assign(static_cast<std::size_t>(floats), __builtin_nanf(""));  // what the row before had is not there
+      memory.assign(floats, __builtin_nanf(""));  // what the row before had is not there
       functor(lanes, row, memory.data());
     }
   }

@@ -14,7 +14,7 @@ inline constexpr std::int64_t kMaxBlocks = std::numeric_limits<std::int32_t>::ma
 /// Converts `blocks` for a launch. Throws lockstep::Error if a GPU cannot have so many.
 inline std::uint32_t grid_size(std::int64_t blocks) {
   LOCKSTEP_CHECK(blocks > 0 && blocks <= kMaxBlocks, "blocks of a grid on a GPU");
-  return static_cast<std::uint32_t>(blocks);
+  return blocks;
 }
 
 }  // namespace lockstep::device

@@ -38,7 +38,7 @@ struct Product {
   Left left;                                  ///< its lines are the rows
   Right right;                                ///< its lines are the columns
   StoreSum store;
-  [[nodiscard]] bool is_empty() const { return groups == 0 || rows == 0 || columns == 0; }
+  bool is_empty() const { return groups == 0 || rows == 0 || columns == 0; }
 };
 
 template <SumOrder kOrder, class Left, class Right, class Store>
@@ -64,7 +64,7 @@ struct MatrixLines {
   bool packs;
   MatrixLines(const T* matrix, std::int64_t row_step)
       : data(matrix), step(row_step), packs(can_pack(matrix, row_step)) {}
-  [[nodiscard]] LOCKSTEP_HOST_DEVICE const T* at(std::int64_t /*group*/, std::int64_t line, std::int64_t k) const {
+  LOCKSTEP_HOST_DEVICE const T* at(std::int64_t /*group*/, std::int64_t line, std::int64_t k) const {
     return data + (kDepth ? line * step + k : k * step + line);
   }
 };

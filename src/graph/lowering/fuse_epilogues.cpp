@@ -22,19 +22,19 @@ int fuse_epilogues(Graph& graph, const LoweringTarget& target) {
   for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
     const Node& node = graph.nodes[i];
     if (node.inputs.size() != 1 || !node.parameters.empty() || !node.states.empty()) continue;
-    Value& between = graph.values[static_cast<std::size_t>(node.inputs[0])];
-    if (between.producer < 0 || readers[static_cast<std::size_t>(node.inputs[0])] != 1) continue;
+    Value& between = graph.values[node.inputs[0]];
+    if (between.producer < 0 || readers[node.inputs[0]] != 1) continue;
     const std::int32_t producer = between.producer;
-    Node& before = graph.nodes[static_cast<std::size_t>(producer)];
+    Node& before = graph.nodes[producer];
     if (before.outputs.size() != 1 || !can_apply(before, *node.op, target.device)) continue;
     before.epilogue = node.op;
     before.outputs = node.outputs;
-    graph.values[static_cast<std::size_t>(node.outputs[0])].producer = producer;
+    graph.values[node.outputs[0]].producer = producer;
     between.producer = -1;
     gone[i] = true;
   }
   remove_nodes(graph, gone);
-  return static_cast<int>(std::count(gone.begin(), gone.end(), true));
+  return std::count(gone.begin(), gone.end(), true);
 }
 
 }  // namespace lockstep

@@ -15,15 +15,15 @@ bool is_gelu(const Node& node) {
 
 /// A tied weight is read by another node, too, and its gradients must not change.
 bool is_untied_linear(const Node& node, const std::vector<int>& readers) {
-  return node.op->name == "linear" && readers[static_cast<std::size_t>(node.parameters[0])] == 1;
+  return node.op->name == "linear" && readers[node.parameters[0]] == 1;
 }
 
 /// The only node that reads it; -1: there are several or none.
 std::int32_t only_reader(const Graph& graph, ValueId id, const std::vector<int>& readers) {
-  if (readers[static_cast<std::size_t>(id)] != 1) return -1;
+  if (readers[id] != 1) return -1;
   for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
     const Node& node = graph.nodes[i];
-    if (!node.inputs.empty() && node.inputs[0] == id) return static_cast<std::int32_t>(i);
+    if (!node.inputs.empty() && node.inputs[0] == id) return i;
   }
   return -1;
 }
@@ -41,17 +41,17 @@ int fuse_gelu(Graph& graph, const LoweringTarget& target) {
     Node& first = graph.nodes[i];
     if (!is_untied_linear(first, readers)) continue;
     const std::int32_t gelu = only_reader(graph, first.outputs[0], readers);
-    if (gelu < 0 || !is_gelu(graph.nodes[static_cast<std::size_t>(gelu)])) continue;
-    const ValueId pre = first.outputs[0], y = graph.nodes[static_cast<std::size_t>(gelu)].outputs[0];
+    if (gelu < 0 || !is_gelu(graph.nodes[gelu])) continue;
+    const ValueId pre = first.outputs[0], y = graph.nodes[gelu].outputs[0];
     const std::int32_t last = only_reader(graph, y, readers);
-    if (last < 0 || !is_untied_linear(graph.nodes[static_cast<std::size_t>(last)], readers)) continue;
-    Node& second = graph.nodes[static_cast<std::size_t>(last)];
+    if (last < 0 || !is_untied_linear(graph.nodes[last], readers)) continue;
+    Node& second = graph.nodes[last];
     first.op = linear_gelu;
     first.outputs = {pre, y};
-    graph.values[static_cast<std::size_t>(y)].producer = static_cast<std::int32_t>(i);
+    graph.values[y].producer = i;
     second.op = gelu_linear;
     second.inputs = {y, pre};
-    gone[static_cast<std::size_t>(gelu)] = true;
+    gone[gelu] = true;
     ++changes;
   }
   remove_nodes(graph, gone);

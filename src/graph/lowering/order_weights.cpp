@@ -14,7 +14,7 @@ int order_weights(Graph& graph, const LoweringTarget& target) {
   };
   int changes = 0;
   for (const ValueId id : graph.parameters) {
-    Value& value = graph.values[static_cast<std::size_t>(id)];
+    Value& value = graph.values[id];
     const bool all = std::all_of(graph.nodes.begin(), graph.nodes.end(), [&](const Node& node) {
       const auto& read = node.parameters;
       return std::find(read.begin(), read.end(), id) == read.end() || takes(node, id);

@@ -21,7 +21,7 @@ bool rounds(const Node& node, const LoweringTarget& target) {
 bool others_add(const Graph& graph, ValueId id) {
   const GradientFlow flow = gradient_flow(graph);
   for (std::int32_t n = 0; n < static_cast<std::int32_t>(graph.nodes.size()); ++n) {
-    const auto& inputs = graph.nodes[static_cast<std::size_t>(n)].inputs;
+    const auto& inputs = graph.nodes[n].inputs;
     for (std::size_t i = 0; n != graph.loss && i < inputs.size(); ++i) {
       if (inputs[i] == id && adds_gradient(graph, flow, n, i)) return true;
     }
@@ -35,11 +35,11 @@ bool others_add(const Graph& graph, ValueId id) {
 int round_loss_gradient(Graph& graph, const LoweringTarget& target) {
   constexpr std::int64_t kAligned = 8;  // elements
   if (graph.loss < 0 || target.ops == nullptr) return 0;
-  const Node& loss = graph.nodes[static_cast<std::size_t>(graph.loss)];
+  const Node& loss = graph.nodes[graph.loss];
   if (is_weighted(loss)) return 0;  // weights are factors of it before it is rounded
-  Value& scores = graph.values[static_cast<std::size_t>(loss.inputs[0])];
+  Value& scores = graph.values[loss.inputs[0]];
   if (scores.producer < 0 || scores.spec.dtype != DType::f32) return 0;
-  const Node& layer = graph.nodes[static_cast<std::size_t>(scores.producer)];
+  const Node& layer = graph.nodes[scores.producer];
   if (layer.compute_type != DType::bf16 || layer.epilogue != nullptr || layer.outputs[0] != loss.inputs[0]) return 0;
   if (!rounds(loss, target) || !rounds(layer, target) || others_add(graph, loss.inputs[0])) return 0;
   scores.rounded_gradient = {layer.compute_type, (kAligned - scores.spec.shape.back() % kAligned) % kAligned};

@@ -28,20 +28,20 @@ struct Bert {
   std::int64_t hidden;
   std::vector<ValueId> inputs;  ///< tokens, and lengths if there are any
 
-  [[nodiscard]] ValueId linear(ValueId x, std::int64_t features, const std::string& name) const {
+  ValueId linear(ValueId x, std::int64_t features, const std::string& name) const {
     return b.apply("linear", {x}, Attributes({{"features", features}, {"std", 0.02}}), name);
   }
-  [[nodiscard]] ValueId drop(ValueId x, const std::string& name) const {
+  ValueId drop(ValueId x, const std::string& name) const {
     return dropout > 0 ? b.apply("dropout", {x}, Attributes({{"rate", dropout}}), name + ".dropout") : x;
   }
-  [[nodiscard]] ValueId norm(ValueId x, const std::string& name) const {
+  ValueId norm(ValueId x, const std::string& name) const {
     return b.apply("layer_norm", {x}, Attributes({{"epsilon", epsilon}}), name);
   }
-  [[nodiscard]] ValueId gelu(ValueId x, const std::string& name) const {
+  ValueId gelu(ValueId x, const std::string& name) const {
     return b.apply("gelu", {x}, Attributes({{"approximate", std::string("none")}}), name);
   }
 
-  [[nodiscard]] ValueId block(ValueId x, const std::string& name) const {
+  ValueId block(ValueId x, const std::string& name) const {
     b.begin_block(name);
     ValueId y = linear(x, 3 * size.width, name + ".qkv");
     std::vector<ValueId> seen = inputs;

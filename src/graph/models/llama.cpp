@@ -52,7 +52,7 @@ class Llama {
         size_(llama_size(attributes)),
         epsilon_(attributes.has("epsilon") ? attributes.number("epsilon") : 1e-5),
         tied_(attributes.has("tied") && attributes.boolean("tied")),
-        residual_stddev_(0.02 / std::sqrt(2.0 * static_cast<double>(size_.layers))) {}
+        residual_stddev_(0.02 / std::sqrt(2.0 * size_.layers)) {}
 
   ValueId build(ValueId tokens, std::int64_t vocabulary) {
     ValueId x = b_.apply("embedding", {tokens},

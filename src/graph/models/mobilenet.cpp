@@ -22,9 +22,9 @@ constexpr std::array<MobileStage, 7> kMobileStages{
 
 /// `channels * factor` as a multiple of 8, at least 8, and never less than nine tenths of it.
 std::int64_t by_eights(std::int64_t channels, double factor) {
-  const double wanted = static_cast<double>(channels) * factor;
+  const double wanted = channels * factor;
   const std::int64_t rounded = std::max<std::int64_t>(8, static_cast<std::int64_t>(wanted + 4) / 8 * 8);
-  return static_cast<double>(rounded) < 0.9 * wanted ? rounded + 8 : rounded;
+  return rounded < 0.9 * wanted ? rounded + 8 : rounded;
 }
 
 class MobileNet {

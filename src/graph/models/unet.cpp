@@ -42,7 +42,7 @@ ValueId build_unet(GraphBuilder& b, const Attributes& attributes, const ModelCon
     b.begin_block(name);
     x = b.apply("conv_transpose", {x}, Attributes({{"filters", width << level}, {"kernel", two}, {"stride", two}}),
                 name + ".conv");
-    x = b.apply("concat", {skips[static_cast<std::size_t>(level)], x}, {}, name + ".concat");
+    x = b.apply("concat", {skips[level], x}, {}, name + ".concat");
     x = conv_pair(b, x, width << level, name);
   }
   b.begin_block("");

@@ -58,7 +58,7 @@ void MessagePipe::pass_on(std::chrono::milliseconds patience, int wake) {
   std::array<char, 4096> block{};
   for (ssize_t count = 0; (count = ::read(reader_, block.data(), block.size())) > 0;) {
     std::fwrite(block.data(), 1, static_cast<std::size_t>(count), stderr);
-    kept_.append(block.data(), static_cast<std::size_t>(count));
+    kept_.append(block.data(), count);
   }
   if (kept_.size() > kMaxKept) kept_.erase(0, kept_.size() - kMaxKept / 2);
 }

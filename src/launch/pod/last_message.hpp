@@ -21,11 +21,11 @@ class MessagePipe {
   MessagePipe& operator=(const MessagePipe&) = delete;
 
   /// For the child; call started() to close it here once the child has been started.
-  [[nodiscard]] int writer() const { return writer_; }
+  int writer() const { return writer_; }
   void started();
   /// Writes to stderr what has arrived. Waits for more at most that long, or until `wake` is readable.
   void pass_on(std::chrono::milliseconds patience, int wake);
-  [[nodiscard]] std::string last() const { return last_message(kept_); }
+  std::string last() const { return last_message(kept_); }
 
  private:
   int reader_ = -1, writer_ = -1;

@@ -59,7 +59,7 @@ class Silence {
     since_ = std::move(now);
     return pending;
   }
-  [[nodiscard]] std::vector<std::string> longer_than(double seconds) const {
+  std::vector<std::string> longer_than(double seconds) const {
     std::vector<std::string> hosts;
     for (const auto& [host, since] : since_) {
       if (seconds_since(since) >= seconds) hosts.push_back(host);

@@ -25,11 +25,11 @@ class Vacancy {
     seen_ = now;
     has_seen_ = true;
   }
-  [[nodiscard]] bool has_seen_a_leader() const { return has_seen_; }
+  bool has_seen_a_leader() const { return has_seen_; }
   /// Since the last leader, or since the pod has started.
-  [[nodiscard]] double seconds(double now) const { return now - seen_; }
+  double seconds(double now) const { return now - seen_; }
   /// `begun`: the job has been started before. One that has not waits for its first host, which wants all hosts.
-  [[nodiscard]] bool may_take(bool begun, double now) const {
+  bool may_take(bool begun, double now) const {
     return first_ || (begun && seconds(now) >= (has_seen_ ? after_leader_ : after_none_));
   }
 
@@ -56,15 +56,15 @@ class Succession {
   /// For the leader: the job starts. Signs the file. Throws Error(cannot_create).
   void begin();
   /// Whether the job had been started before this pod led.
-  [[nodiscard]] bool begun() const { return begun_; }
+  bool begun() const { return begun_; }
   /// Whether this pod has seen another one lead.
-  [[nodiscard]] bool has_seen_a_leader() const { return vacancy_.has_seen_a_leader(); }
+  bool has_seen_a_leader() const { return vacancy_.has_seen_a_leader(); }
   /// Seconds without a leader.
-  [[nodiscard]] double vacant_seconds() const;
+  double vacant_seconds() const;
   /// Whether nobody is known to lead; asked by a pod that does not.
   [[nodiscard]] bool is_vacant();
   /// The name of the pod that has started the job last; empty: there was none.
-  [[nodiscard]] std::string leader() const;
+  std::string leader() const;
 
  private:
   [[nodiscard]] bool look(double now);

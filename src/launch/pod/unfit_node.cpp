@@ -10,8 +10,8 @@
 #include "core/say.hpp"
 #include "core/socket_address.hpp"
 #include "core/whole_file.hpp"
-#include "store/http.hpp"
-#include "telemetry/unix_time.hpp"
+#include "data/store/http.hpp"
+#include "observe/telemetry/unix_time.hpp"
 
 namespace lockstep::launch {
 

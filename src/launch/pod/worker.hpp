@@ -18,9 +18,9 @@ class Absence {
   /// `limit`: seconds, more than 0.
   Absence(double limit, double now) : limit_(limit), seen_(now) {}
   void seen(double now) { seen_ = now; }
-  [[nodiscard]] double seconds(double now) const { return now - seen_; }
+  double seconds(double now) const { return now - seen_; }
   /// Often enough for the limit, but not so often that a thousand workers cause load.
-  [[nodiscard]] double look_every() const { return limit_ < 240 ? limit_ / 4 : 60; }
+  double look_every() const { return limit_ < 240 ? limit_ / 4 : 60; }
 
  private:
   double limit_, seen_;

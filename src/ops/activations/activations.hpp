@@ -45,7 +45,7 @@ struct Elu {
   static constexpr bool kReadsOutput = false, kOverLanes = true;
   static constexpr int kCost = 40, kGradientCost = 25;
   float alpha;
-  explicit Elu(const Attributes& attributes) : alpha(static_cast<float>(attributes.number("alpha"))) {}
+  explicit Elu(const Attributes& attributes) : alpha(attributes.number("alpha")) {}
   static AttributeSpec setting() {
     return {.name = "alpha",
             .kind = AttributeKind::number,
@@ -85,7 +85,7 @@ struct LeakyRelu {
   static constexpr bool kReadsOutput = true, kOverLanes = true;
   static constexpr int kCost = 2, kGradientCost = 2;
   float slope;
-  explicit LeakyRelu(const Attributes& attributes) : slope(static_cast<float>(attributes.number("slope"))) {}
+  explicit LeakyRelu(const Attributes& attributes) : slope(attributes.number("slope")) {}
   static AttributeSpec setting() {
     return {.name = "slope",
             .kind = AttributeKind::number,

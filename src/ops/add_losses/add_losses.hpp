@@ -15,11 +15,9 @@ struct LossTerm {
   const float *loss, *count;  ///< [samples]
   float weight;
 
-  [[nodiscard]] LOCKSTEP_HOST_DEVICE float value(std::int64_t i) const {
-    return count[i] > 0 ? weight * (loss[i] / count[i]) : 0.0F;
-  }
+  LOCKSTEP_HOST_DEVICE float value(std::int64_t i) const { return count[i] > 0 ? weight * (loss[i] / count[i]) : 0.0F; }
   /// Of the term's loss, if the sum's gradient is `gradient`.
-  [[nodiscard]] LOCKSTEP_HOST_DEVICE float gradient(std::int64_t i, float gradient) const {
+  LOCKSTEP_HOST_DEVICE float gradient(std::int64_t i, float gradient) const {
     return count[i] > 0 ? gradient * weight / count[i] : 0.0F;
   }
 };
@@ -31,7 +29,7 @@ struct LossTerms {
         weights{static_cast<float>(request.attributes->number("first")),
                 static_cast<float>(request.attributes->number("second"))} {}
   template <class Call>
-  [[nodiscard]] LossTerm of(const Call& call, std::size_t term) const {
+  LossTerm of(const Call& call, std::size_t term) const {
     return {static_cast<const float*>(call.inputs[2 * term]), static_cast<const float*>(call.inputs[2 * term + 1]),
             weights[term]};
   }

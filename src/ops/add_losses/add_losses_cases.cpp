@@ -22,7 +22,7 @@ ReferenceResult add_losses_reference(const ReferenceCall& call) {
 void fill_counts(int index, Tensor& tensor) {
   if (index % 2 == 0) return;
   int n = index;
-  for (auto& value : tensor.as<float>()) value = static_cast<float>(n++ % 5);
+  for (auto& value : tensor.as<float>()) value = n++ % 5;
 }
 
 }  // namespace

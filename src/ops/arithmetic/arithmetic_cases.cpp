@@ -37,8 +37,8 @@ ReferenceResult product_reference(const ReferenceCall& call) {
   const DoubleTensor &x = call.inputs[0], &factors = call.inputs[1];
   if (x.values.size() == factors.values.size()) return fold(call, std::multiplies<>());
   DoubleTensor y = x;
-  const auto channels = static_cast<std::size_t>(x.shape.back());
-  const std::size_t per_sample = x.values.size() / static_cast<std::size_t>(x.shape.front());
+  const std::size_t channels = x.shape.back();
+  const std::size_t per_sample = x.values.size() / x.shape.front();
   for (std::size_t i = 0; i < y.values.size(); ++i) {
     y.values[i] *= factors.values[i / per_sample * channels + i % channels];
   }

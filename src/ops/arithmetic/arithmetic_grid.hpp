@@ -40,7 +40,7 @@ class AddGrid final : public Kernel {
       }
     }
   }
-  [[nodiscard]] bool adds_output_gradients() const override { return relu_; }
+  bool adds_output_gradients() const override { return relu_; }
   /// With relu, the gradient that all inputs share is computed once, in the first input's gradient.
   void backward(const BackwardCall& call) override {
     if (relu_) {
@@ -183,7 +183,7 @@ template <class Grid, class T>
 class ScaleGrid final : public Kernel {
  public:
   ScaleGrid(const Attributes& attributes, std::int64_t n)
-      : factor_(static_cast<float>(attributes.number("factor"))), shift_(shift_of(attributes)), n_(n) {}
+      : factor_(attributes.number("factor")), shift_(shift_of(attributes)), n_(n) {}
 
   void forward(const ForwardCall& call) override {
     Grid::each(stream_of(call), n_, ScaleFunctor<T>{input<T>(call), output<T>(call), factor_, shift_});

@@ -33,13 +33,13 @@ void mul_to_onnx(OnnxScope& scope) {
   const Layout layout = scope.layout();
   std::vector<std::int64_t> sizes(x.size(), 1);  // of the factors
   sizes.front() = 0;
-  sizes[static_cast<std::size_t>(OnnxScope::axis_in(layout, x.size() - 1, x.size()))] = x.back();
+  sizes[OnnxScope::axis_in(layout, x.size() - 1, x.size())] = x.back();
   scope.result(scope.add("Mul", {scope.input(0, layout), scope.reshape(scope.input(1), sizes)}), layout);
 }
 
 void scale_to_onnx(OnnxScope& scope) {
   const Layout layout = scope.layout();
-  const auto factor = static_cast<float>(scope.attributes().number("factor"));
+  const float factor = scope.attributes().number("factor");
   std::string y = scope.add("Mul", {scope.input(0, layout), scope.number(factor)});
   if (const float shift = shift_of(scope.attributes()); shift != 0) y = scope.add("Add", {y, scope.number(shift)});
   scope.result(y, layout);

@@ -55,7 +55,7 @@ Signature infer_mul(const Attributes& /*attributes*/, std::span<const TensorSpec
 Signature infer_scale(const Attributes& attributes, std::span<const TensorSpec> inputs) {
   for (const char* name : {"factor", "shift"}) {
     const double number = attributes.has(name) ? attributes.number(name) : 0;
-    const auto rounded = static_cast<float>(number);
+    const float rounded = number;
     if (std::isfinite(rounded) && (rounded != 0 || number == 0)) continue;
     throw Error(ExitCode::configuration,
                 fmt::format("scale: expected a {} that fp32 can hold, found {}", name, number));
@@ -104,7 +104,7 @@ class AddCpu final : public Kernel {
     }
     for (std::size_t i = 0; i < call.input_gradients.size(); ++i) {
       float* dx = input_gradient(call, i);
-      if (dx != nullptr) std::memcpy(dx, output_gradient(call), static_cast<std::size_t>(n_) * sizeof(float));
+      if (dx != nullptr) std::memcpy(dx, output_gradient(call), n_ * sizeof(float));
     }
   }
 
@@ -161,7 +161,7 @@ class MulCpu final : public Kernel {
 class ScaleCpu final : public Kernel {
  public:
   explicit ScaleCpu(const KernelRequest& request)
-      : factor_(static_cast<float>(request.attributes->number("factor"))),
+      : factor_(request.attributes->number("factor")),
         shift_(shift_of(*request.attributes)),
         n_(request.outputs[0].elements()) {}
 
@@ -191,7 +191,7 @@ OpDef make_add() {
   op.in_place = {.forward = true, .over_gradient = true};
   op.infer = [](const Attributes&, std::span<const TensorSpec> inputs) { return infer_of_one_shape("add", inputs); };
   op.cost = [](const Attributes&, std::span<const TensorSpec> inputs, const Signature&) {
-    const auto n = static_cast<double>(inputs[0].elements()) * static_cast<double>(inputs.size() - 1);
+    const auto n = static_cast<double>(inputs[0].elements()) * (inputs.size() - 1);
     return Cost{n, 0};
   };
   op.kernels[DeviceKind::cpu] = kernel_of<AddCpu>;
@@ -221,7 +221,7 @@ OpDef make_mul() {
   op.in_place = {.forward = true};
   op.infer = infer_mul;
   op.cost = [](const Attributes&, std::span<const TensorSpec> inputs, const Signature&) {
-    const auto n = static_cast<double>(inputs[0].elements()), count = static_cast<double>(inputs.size());
+    const double n = inputs[0].elements(), count = inputs.size();
     return Cost{n * (count - 1), n * count * (count - 1)};
   };
   op.kernels[DeviceKind::cpu] = [](const KernelRequest& request) -> std::unique_ptr<Kernel> {

@@ -21,7 +21,7 @@ struct ChannelFactors {
     for (std::size_t i = 1; i + 1 < x.size(); ++i) pixels *= x[i];
   }
   /// Which factor element i of x is multiplied by.
-  [[nodiscard]] LOCKSTEP_HOST_DEVICE std::int64_t of(std::int64_t i) const {
+  LOCKSTEP_HOST_DEVICE std::int64_t of(std::int64_t i) const {
     return i / (pixels * channels) * channels + i % channels;
   }
 };

@@ -17,7 +17,7 @@ double element(const ReferenceCall& call, const AttentionSizes& sizes, std::size
   if (which != 0) channel = head / (sizes.heads / sizes.kv_heads) * sizes.size + channel % sizes.size;
   if (packed && which > 0) channel += sizes.heads * sizes.size;
   if (packed && which > 1) channel += sizes.kv_heads * sizes.size;
-  return tensor.values[static_cast<std::size_t>((sample * tensor.shape[1] + position) * tensor.shape[2] + channel)];
+  return tensor.values[(sample * tensor.shape[1] + position) * tensor.shape[2] + channel];
 }
 
 /// Adds the result for query t of the head whose first channel is `channel` to y.
@@ -25,7 +25,7 @@ void attend(const ReferenceCall& call, const AttentionSizes& sizes, std::int64_t
             std::int64_t channel, double* y) {
   std::int64_t seen = sizes.causal ? t + 1 : sizes.keys;
   if (sizes.padded) {
-    seen = std::min(seen, static_cast<std::int64_t>(call.inputs.back().values[static_cast<std::size_t>(sample)]));
+    seen = std::min(seen, static_cast<std::int64_t>(call.inputs.back().values[sample]));
   }
   std::vector<double> weights;
   double total = 0;
@@ -39,7 +39,7 @@ void attend(const ReferenceCall& call, const AttentionSizes& sizes, std::int64_t
   }
   for (std::int64_t s = 0; s < seen; ++s) {
     for (std::int64_t i = 0; i < sizes.size; ++i) {
-      y[channel + i] += weights[static_cast<std::size_t>(s)] / total * element(call, sizes, 2, sample, s, channel + i);
+      y[channel + i] += weights[s] / total * element(call, sizes, 2, sample, s, channel + i);
     }
   }
 }
@@ -50,7 +50,7 @@ ReferenceResult attention_reference(const ReferenceCall& call) {
   const AttentionSizes sizes(call.attributes, specs);
   const std::int64_t width = sizes.heads * sizes.size;
   DoubleTensor y{{sizes.batch, sizes.queries, width}, {}};
-  y.values.resize(static_cast<std::size_t>(sizes.batch * sizes.queries * width));
+  y.values.resize(sizes.batch * sizes.queries * width);
   for (std::int64_t row = 0; row < sizes.batch * sizes.queries; ++row) {
     for (std::int64_t head = 0; head < sizes.heads; ++head) {
       attend(call, sizes, row / sizes.queries, row % sizes.queries, head * sizes.size, y.values.data() + row * width);

@@ -21,8 +21,8 @@ template <class Float>
 struct Head {
   Float* data = nullptr;
   std::int64_t stride = 0;
-  [[nodiscard]] Float* row(std::int64_t position) const { return data + position * stride; }
-  [[nodiscard]] device::MatrixView view(std::int64_t position, bool transposed = false) const {
+  Float* row(std::int64_t position) const { return data + position * stride; }
+  device::MatrixView view(std::int64_t position, bool transposed = false) const {
     return {row(position), stride, transposed};
   }
 };
@@ -38,11 +38,11 @@ struct Block {
 
 class AttentionCpu final : public Kernel {
  public:
-  AttentionCpu(const AttentionSizes& sizes, double scale) : sizes_(sizes), scale_(static_cast<float>(scale)) {}
+  AttentionCpu(const AttentionSizes& sizes, double scale) : sizes_(sizes), scale_(scale) {}
 
-  [[nodiscard]] std::size_t workspace_bytes() const override {
-    const auto block = static_cast<std::size_t>(kAttentionBlock * kAttentionBlock);
-    return (2 * block + static_cast<std::size_t>(sizes_.queries)) * sizeof(float);
+  std::size_t workspace_bytes() const override {
+    const std::size_t block = kAttentionBlock * kAttentionBlock;
+    return (2 * block + sizes_.queries) * sizeof(float);
   }
 
   void forward(const ForwardCall& call) override {
@@ -81,7 +81,7 @@ class AttentionCpu final : public Kernel {
   };
 
   template <class Float>
-  [[nodiscard]] Head<Float> output_head(Float* tensor, std::int64_t index) const {
+  Head<Float> output_head(Float* tensor, std::int64_t index) const {
     return head(tensor, {index / sizes_.heads, index % sizes_.heads}, sizes_.queries, sizes_.width());
   }
 
@@ -90,13 +90,13 @@ class AttentionCpu final : public Kernel {
   };
 
   template <class Float>
-  [[nodiscard]] Head<Float> head(Float* tensor, HeadNumber of, std::int64_t positions, std::int64_t stride) const {
+  Head<Float> head(Float* tensor, HeadNumber of, std::int64_t positions, std::int64_t stride) const {
     if (tensor == nullptr) return {};
     return {tensor + of.sample * positions * stride + of.head * sizes_.size, stride};
   }
 
   template <class Float, class Pointer>
-  [[nodiscard]] Heads<Float> heads(std::span<Pointer const> tensors, std::int64_t index) const {
+  Heads<Float> heads(std::span<Pointer const> tensors, std::int64_t index) const {
     const HeadNumber query{index / sizes_.heads, index % sizes_.heads};
     const HeadNumber key{query.sample, query.head / sizes_.group()};
     auto* first = static_cast<Float*>(tensors[0]);
@@ -112,13 +112,13 @@ class AttentionCpu final : public Kernel {
             head(static_cast<Float*>(tensors[2]), key, sizes_.keys, sizes_.kv_width())};
   }
 
-  [[nodiscard]] AttentionBlock shape_of(const Block& block) const {
+  AttentionBlock shape_of(const Block& block) const {
     const std::int64_t visible = sizes_.causal ? sizes_.offset + block.query + 1 - block.key : block.keys;
     return {block.queries, block.keys, visible};
   }
 
   /// A causal block on the diagonal needs only half the work.
-  [[nodiscard]] Band band(const Block& block, Band::Of of) const {
+  Band band(const Block& block, Band::Of of) const {
     const std::int64_t visible = shape_of(block).visible;
     return visible < block.keys ? Band{of, visible} : Band{};
   }

@@ -25,8 +25,7 @@ template <class Float>
 struct HeadTensor {
   Float* data = nullptr;
   std::int64_t positions = 0, stride = 0;
-  [[nodiscard]] LOCKSTEP_HOST_DEVICE Float* row(std::int64_t sample, std::int64_t position,
-                                                std::int64_t channel) const {
+  LOCKSTEP_HOST_DEVICE Float* row(std::int64_t sample, std::int64_t position, std::int64_t channel) const {
     return data + (sample * positions + position) * stride + channel;
   }
 };
@@ -146,12 +145,11 @@ struct AttentionSeen {
   float scale = 0;
 
   /// The weight of a key in a query's attention.
-  [[nodiscard]] LOCKSTEP_HOST_DEVICE float probability(const float* q, const float* k, float log_sum) const {
+  LOCKSTEP_HOST_DEVICE float probability(const float* q, const float* k, float log_sum) const {
     return device::vector_exp(dot_of_heads(q, k, sizes.size) * scale - log_sum);
   }
   /// With respect to the score, before scaling: the factor in dq and dk.
-  [[nodiscard]] LOCKSTEP_HOST_DEVICE float gradient(float probability, const float* dy, const float* v,
-                                                    float dot) const {
+  LOCKSTEP_HOST_DEVICE float gradient(float probability, const float* dy, const float* v, float dot) const {
     return probability * (dot_of_heads(dy, v, sizes.size) - dot) * scale;
   }
 };
@@ -272,18 +270,15 @@ template <class Grid>
 class AttentionGrid final : public Kernel {
  public:
   AttentionGrid(const AttentionSizes& sizes, double scale, Mode mode, std::string algorithms)
-      : sizes_(sizes),
-        scale_(static_cast<float>(scale)),
-        training_(mode == Mode::training),
-        algorithms_(std::move(algorithms)) {}
+      : sizes_(sizes), scale_(scale), training_(mode == Mode::training), algorithms_(std::move(algorithms)) {}
 
-  [[nodiscard]] std::string algorithms() const override { return algorithms_; }
+  std::string algorithms() const override { return algorithms_; }
 
   /// A block of scores per query; backward needs two per key, too, and the dots in front of them.
-  [[nodiscard]] std::size_t workspace_bytes() const override {
+  std::size_t workspace_bytes() const override {
     const std::int64_t forward = query_rows() * kAttentionBlock;
     const std::int64_t backward = query_rows() + std::max(forward, 2 * key_rows() * kAttentionBlock);
-    return static_cast<std::size_t>(training_ ? backward : forward) * sizeof(float);
+    return (training_ ? backward : forward) * sizeof(float);
   }
 
   void forward(const ForwardCall& call) override {
@@ -314,8 +309,8 @@ class AttentionGrid final : public Kernel {
   }
 
  private:
-  [[nodiscard]] std::int64_t query_rows() const { return sizes_.batch * sizes_.heads * sizes_.queries; }
-  [[nodiscard]] std::int64_t key_rows() const { return sizes_.batch * sizes_.kv_heads * sizes_.keys; }
+  std::int64_t query_rows() const { return sizes_.batch * sizes_.heads * sizes_.queries; }
+  std::int64_t key_rows() const { return sizes_.batch * sizes_.kv_heads * sizes_.keys; }
 
   AttentionSizes sizes_;
   float scale_;

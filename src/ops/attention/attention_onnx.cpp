@@ -25,10 +25,10 @@ std::string shared(OnnxScope& scope, const std::string& x, const AttentionSizes&
 
 /// Minus infinity where a query does not see a key because of its position.
 std::string mask(OnnxScope& scope, const AttentionSizes& s) {
-  std::vector<float> values(static_cast<std::size_t>(s.queries * s.keys), 0);
+  std::vector<float> values(s.queries * s.keys, 0);
   for (std::int64_t query = 0; query < s.queries; ++query) {
     for (std::int64_t key = s.seen(query + 1, s.keys); key < s.keys; ++key) {
-      values[static_cast<std::size_t>(query * s.keys + key)] = -std::numeric_limits<float>::infinity();
+      values[query * s.keys + key] = -std::numeric_limits<float>::infinity();
     }
   }
   return scope.constant(std::move(values), {s.queries, s.keys});
@@ -49,7 +49,7 @@ void attention_to_onnx(OnnxScope& scope) {
   }
   const std::string q = by_head(scope, qkv[0], s.queries, s.heads, s.size);
   const std::string k = scope.transpose(shared(scope, qkv[1], s), {0, 1, 3, 2});
-  const std::string scale = scope.number(static_cast<float>(1 / std::sqrt(static_cast<double>(s.size))));
+  const std::string scale = scope.number(1 / std::sqrt(static_cast<double>(s.size)));
   std::string scores = scope.add("Mul", {scope.add("MatMul", {q, k}), scale});
   if (s.causal) scores = scope.add("Add", {scores, mask(scope, s)});
   if (s.padded) {

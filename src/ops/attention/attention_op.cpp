@@ -80,7 +80,7 @@ Signature infer_attention(const Attributes& attributes, std::span<const TensorSp
 Cost attention_cost(const Attributes& attributes, std::span<const TensorSpec> inputs, const Signature& /*signature*/) {
   const AttentionSizes sizes(attributes, inputs);
   const double products = 2.0 * static_cast<double>(sizes.batch * sizes.heads * sizes.queries) *
-                          static_cast<double>(sizes.keys * sizes.size) * (sizes.causal ? 0.5 : 1);
+                          (sizes.keys * sizes.size) * (sizes.causal ? 0.5 : 1);
   return {2 * products, 5 * products};
 }
 

@@ -19,7 +19,7 @@ struct AttentionSizes {
   bool packed = true;   ///< q, k, v are side by side in one input
   bool padded = false;  ///< the last input is lengths
   /// Position of query 0 among the keys. Where causal, there are keys before the queries' own only if a cache of past
-  /// ones is passed (exec/cached_model), never in a model's graph.
+  /// ones is passed (step/exec/cached_model), never in a model's graph.
   std::int64_t offset = 0;
 
   AttentionSizes(const Attributes& attributes, std::span<const TensorSpec> inputs)
@@ -34,15 +34,15 @@ struct AttentionSizes {
         padded(inputs.size() % 2 == 0),
         offset(causal ? keys - queries : 0) {}
 
-  [[nodiscard]] LOCKSTEP_HOST_DEVICE std::int64_t group() const { return heads / kv_heads; }
-  [[nodiscard]] std::int64_t width() const { return heads * size; }  ///< of queries and of the output
-  [[nodiscard]] std::int64_t kv_width() const { return kv_heads * size; }
+  LOCKSTEP_HOST_DEVICE std::int64_t group() const { return heads / kv_heads; }
+  std::int64_t width() const { return heads * size; }  ///< of queries and of the output
+  std::int64_t kv_width() const { return kv_heads * size; }
   /// How many keys are visible to the first `queries_end` queries of a sample that has `length` keys.
-  [[nodiscard]] LOCKSTEP_HOST_DEVICE std::int64_t seen(std::int64_t queries_end, std::int64_t length) const {
+  LOCKSTEP_HOST_DEVICE std::int64_t seen(std::int64_t queries_end, std::int64_t length) const {
     return causal && offset + queries_end < length ? offset + queries_end : length;
   }
   /// The first query that sees the key; `queries` or more if none does.
-  [[nodiscard]] LOCKSTEP_HOST_DEVICE std::int64_t first_seeing(std::int64_t key) const {
+  LOCKSTEP_HOST_DEVICE std::int64_t first_seeing(std::int64_t key) const {
     return causal && key > offset ? key - offset : 0;
   }
 };

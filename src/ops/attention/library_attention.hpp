@@ -50,10 +50,10 @@ class LibraryAttention final : public Kernel {
       : sizes_(sizes), output_(std::move(output)), gradients_(std::move(gradients)) {}
 
   /// The library's, followed by room for gradients that are not wanted.
-  [[nodiscard]] std::size_t workspace_bytes() const override {
+  std::size_t workspace_bytes() const override {
     return library_bytes() + (gradients_ ? unwanted_gradient_bytes(sizes_) : 0);
   }
-  [[nodiscard]] std::string algorithms() const override {
+  std::string algorithms() const override {
     return device::LayerAlgorithms{output_.name(), gradients_ ? gradients_->name() : "", ""}.text();
   }
 
@@ -87,7 +87,7 @@ class LibraryAttention final : public Kernel {
  private:
   using Half = std::uint16_t;  ///< an element; it is never accessed, only pointed to
 
-  [[nodiscard]] std::size_t library_bytes() const {
+  std::size_t library_bytes() const {
     const std::size_t of_gradients = gradients_ ? gradients_->workspace_bytes() : 0;
     return aligned_for_libraries(std::max(output_.workspace_bytes(), of_gradients));
   }

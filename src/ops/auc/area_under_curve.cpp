@@ -15,9 +15,9 @@ std::optional<double> area_under_curve(std::vector<std::pair<double, bool>> scor
       equal_positives += scores[end].second ? 1 : 0;
     }
     positives += equal_positives;
-    ranks += equal_positives * static_cast<double>(i + 1 + end) / 2;
+    ranks += equal_positives * (i + 1 + end) / 2;
   }
-  const double negatives = static_cast<double>(scores.size()) - positives;
+  const double negatives = scores.size() - positives;
   if (positives == 0 || negatives == 0) return std::nullopt;
   return (ranks - positives * (positives + 1) / 2) / (positives * negatives);
 }

@@ -7,11 +7,10 @@ namespace {
 
 ReferenceResult auc_reference(const ReferenceCall& call) {
   const DoubleTensor &x = call.inputs[0], &t = call.inputs[1];
-  const auto batch = static_cast<std::size_t>(x.shape[0]), labels = batch == 0 ? 0 : x.values.size() / batch;
+  const std::size_t batch = x.shape[0], labels = batch == 0 ? 0 : x.values.size() / batch;
   std::int64_t width = 2;
   for (std::size_t d = 1; d < x.shape.size(); ++d) width *= x.shape[d];
-  DoubleTensor pairs{{x.shape[0], width}, {}},
-      count{{x.shape[0]}, std::vector<double>(batch, static_cast<double>(labels))};
+  DoubleTensor pairs{{x.shape[0], width}, {}}, count{{x.shape[0]}, std::vector<double>(batch, labels)};
   for (std::size_t i = 0; i < x.values.size(); ++i) {
     pairs.values.push_back(x.values[i]);
     pairs.values.push_back(t.values[i] > 0.5 ? 1 : 0);

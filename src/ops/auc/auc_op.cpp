@@ -22,7 +22,7 @@ class AucCpu final : public Kernel {
  public:
   explicit AucCpu(const KernelRequest& request) : rows_(request) {}
 
-  [[nodiscard]] std::size_t workspace_bytes() const override { return rows_.workspace_bytes(); }
+  std::size_t workspace_bytes() const override { return rows_.workspace_bytes(); }
 
   void forward(const ForwardCall& call) override {
     for (std::int64_t sample = 0; sample < rows_.batch; ++sample) {
@@ -33,7 +33,7 @@ class AucCpu final : public Kernel {
         to[2 * i] = x[i];
         to[2 * i + 1] = t[i] > 0.5F ? 1 : 0;
       }
-      output(call, 1)[sample] = static_cast<float>(rows_.size);
+      output(call, 1)[sample] = rows_.size;
     }
   }
 

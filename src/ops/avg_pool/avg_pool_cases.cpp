@@ -12,7 +12,7 @@ ReferenceResult avg_pool_reference(const ReferenceCall& call) {
   const bool count_padding = call.attributes.boolean("count_include_pad");
   return pool_reference(shape, call.inputs[0], [=](const std::vector<double>& covered, std::int64_t outside) {
     const double sum = std::accumulate(covered.begin(), covered.end(), 0.0);
-    return sum / (static_cast<double>(covered.size()) + (count_padding ? static_cast<double>(outside) : 0));
+    return sum / (covered.size() + (count_padding ? static_cast<double>(outside) : 0));
   });
 }
 

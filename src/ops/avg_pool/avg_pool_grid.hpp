@@ -16,7 +16,7 @@ struct AvgPoolShape {
   PoolShape pool;
   bool count_padding;
   /// 1 / (number of pixels that count in a window with these taps).
-  [[nodiscard]] LOCKSTEP_HOST_DEVICE float factor(const Taps& rows, const Taps& columns) const {
+  LOCKSTEP_HOST_DEVICE float factor(const Taps& rows, const Taps& columns) const {
     const std::int64_t all = pool.window.height.kernel * pool.window.width.kernel;
     return 1 / static_cast<float>(count_padding ? all : rows.count() * columns.count());
   }

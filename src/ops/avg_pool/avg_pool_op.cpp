@@ -59,7 +59,7 @@ class AvgPoolCpu final : public Kernel {
   }
 
  private:
-  [[nodiscard]] std::int64_t pitch() const { return s_.image.width * s_.image.channels; }
+  std::int64_t pitch() const { return s_.image.width * s_.image.channels; }
 
   /// Calls functor(element of the first pixel covered, rows, columns, element of the output, 1 / count), in order.
   template <class Functor>
@@ -74,7 +74,7 @@ class AvgPoolCpu final : public Kernel {
           const Taps columns(s_.window.width, j, m.width);
           const std::int64_t row = n * m.height + rows.origin + rows.first;
           const std::int64_t pixel = row * m.width + columns.origin + columns.first;
-          const auto count = static_cast<float>(count_padding_ ? taps : rows.count() * columns.count());
+          const float count = count_padding_ ? taps : rows.count() * columns.count();
           functor(pixel * m.channels, rows, columns, out, 1 / count);
         }
       }
@@ -95,8 +95,8 @@ Signature infer_avg_pool(const Attributes& attributes, std::span<const TensorSpe
 
 Cost avg_pool_cost(const Attributes& attributes, std::span<const TensorSpec> inputs, const Signature& signature) {
   const PoolShape s = pool_shape("avg_pool", attributes, inputs[0]);
-  const double taps = static_cast<double>(s.window.height.kernel * s.window.width.kernel);
-  const double flops = taps * static_cast<double>(signature.outputs[0].elements());
+  const double taps = s.window.height.kernel * s.window.width.kernel;
+  const double flops = taps * signature.outputs[0].elements();
   return {flops, flops};
 }
 

@@ -10,20 +10,20 @@ namespace {
 void moments(const DoubleTensor& x, std::size_t channels, std::size_t c, double& mean, double& squares) {
   mean = squares = 0;
   for (std::size_t i = c; i < x.values.size(); i += channels) mean += x.values[i];
-  mean /= static_cast<double>(x.values.size()) / static_cast<double>(channels);
+  mean /= static_cast<double>(x.values.size()) / channels;
   for (std::size_t i = c; i < x.values.size(); i += channels) squares += (x.values[i] - mean) * (x.values[i] - mean);
 }
 
 ReferenceResult batch_norm_reference(const ReferenceCall& call) {
   const bool training = call.mode == Mode::training;
   const DoubleTensor& x = call.inputs[0];
-  const auto channels = static_cast<std::size_t>(x.shape.back());
+  const std::size_t channels = x.shape.back();
   ReferenceResult result{{x}, {}};
   if (training) result.statistics = call.states;
   for (std::size_t c = 0; c < channels && !x.values.empty(); ++c) {
     double mean = call.states[0].values[c], variance = call.states[1].values[c], squares = 0;
     if (training) {
-      const auto count = static_cast<double>(x.values.size()) / static_cast<double>(channels);
+      const auto count = static_cast<double>(x.values.size()) / channels;
       moments(x, channels, c, mean, squares);
       variance = squares / count;
       result.statistics[0].values[c] = mean;

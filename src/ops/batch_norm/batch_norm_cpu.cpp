@@ -26,16 +26,14 @@ struct Scratch {
         c(b + channels) {}
   static std::size_t bytes(std::int64_t blocks, std::int64_t channels) {
     return totals_bytes(channels) + levels_bytes(blocks, channels) +
-           static_cast<std::size_t>(channels) * (2 * sizeof(double) + 3 * sizeof(float));
+           channels * (2 * sizeof(double) + 3 * sizeof(float));
   }
   void *totals, *levels;
   double *first, *second;
   float *a, *b, *c;
 
  private:
-  static std::size_t totals_bytes(std::int64_t channels) {
-    return static_cast<std::size_t>(channels) * sizeof(Moments);
-  }
+  static std::size_t totals_bytes(std::int64_t channels) { return channels * sizeof(Moments); }
   static std::size_t levels_bytes(std::int64_t blocks, std::int64_t channels) {
     return device::row_sums_bytes<Moments>(blocks, channels);
   }
@@ -50,7 +48,7 @@ class BatchNormCpu final : public Kernel {
         epsilon_(request.attributes->number("epsilon")),
         relu_(request.epilogue == "relu") {}
 
-  [[nodiscard]] std::size_t workspace_bytes() const override { return Scratch::bytes(blocks_.count(), channels_); }
+  std::size_t workspace_bytes() const override { return Scratch::bytes(blocks_.count(), channels_); }
 
   void forward(const ForwardCall& call) override {
     const Scratch scratch = scratch_in(call.workspace);
@@ -65,7 +63,7 @@ class BatchNormCpu final : public Kernel {
     normalize_by(call, mean, scratch.a);
   }
 
-  [[nodiscard]] bool can_recompute() const override { return true; }
+  bool can_recompute() const override { return true; }
   void recompute(const ForwardCall& call) override {
     const Scratch scratch = scratch_in(call.workspace);
     const auto *mean = static_cast<const float*>(call.saved[0]), *inverse = static_cast<const float*>(call.saved[1]);
@@ -81,24 +79,24 @@ class BatchNormCpu final : public Kernel {
     const GradientTotals* const totals = gradient_totals(call, mean, scratch);
     float *weight_gradient = call.parameter_gradients[0], *bias_gradient = call.parameter_gradients[1];
     for (std::int64_t c = 0; c < channels_; ++c) {
-      if (weight_gradient != nullptr) weight_gradient[c] = static_cast<float>(totals[c].product * inverse[c]);
-      if (bias_gradient != nullptr) bias_gradient[c] = static_cast<float>(totals[c].gradient);
+      if (weight_gradient != nullptr) weight_gradient[c] = totals[c].product * inverse[c];
+      if (bias_gradient != nullptr) bias_gradient[c] = totals[c].gradient;
     }
     if (input_gradient(call) == nullptr) return;
     const float* weight = static_cast<const float*>(call.parameters[0]);
-    const double count = static_cast<double>(std::max<std::int64_t>(blocks_.rows, 1));
+    const double count = std::max<std::int64_t>(blocks_.rows, 1);
     for (std::int64_t c = 0; c < channels_; ++c) {
       const double inv = inverse[c], scale = weight[c] * inv;
-      scratch.a[c] = static_cast<float>(scale);
-      scratch.b[c] = static_cast<float>(-scale * inv * inv * totals[c].product / count);
-      scratch.c[c] = static_cast<float>(-scale * totals[c].gradient / count);
+      scratch.a[c] = scale;
+      scratch.b[c] = -scale * inv * inv * totals[c].product / count;
+      scratch.c[c] = -scale * totals[c].gradient / count;
     }
     normalize_gradient(input(call), gradient_from(call, 0), mean, scratch.a, scratch.b, scratch.c, input_gradient(call),
                        blocks_.rows, channels_);
   }
 
  private:
-  [[nodiscard]] OutputGradient gradient_from(const BackwardCall& call, std::int64_t at) const {
+  OutputGradient gradient_from(const BackwardCall& call, std::int64_t at) const {
     return {output_gradient(call) + at, relu_ ? static_cast<const float*>(call.outputs[0]) + at : nullptr};
   }
 
@@ -107,11 +105,9 @@ class BatchNormCpu final : public Kernel {
               channels_, relu_);
   }
 
-  [[nodiscard]] float inverse_stddev(double variance) const {
-    return static_cast<float>(1 / std::sqrt(variance + epsilon_));
-  }
+  float inverse_stddev(double variance) const { return 1 / std::sqrt(variance + epsilon_); }
 
-  [[nodiscard]] Scratch scratch_in(void* workspace) const { return {workspace, blocks_.count(), channels_}; }
+  Scratch scratch_in(void* workspace) const { return {workspace, blocks_.count(), channels_}; }
 
   /// Adds all blocks in the order of device/row_blocks.hpp: add(block) adds to scratch.first and second, which start at
   /// 0 for each block of blocks; taken(channel) then returns their result.
@@ -136,8 +132,8 @@ class BatchNormCpu final : public Kernel {
     const auto add = [&](std::int64_t number, std::int64_t first) {
       const std::int64_t rows = blocks_.rows_of(number), done = (number - first) * blocks_.block;
       block_moments(x + number * blocks_.block * channels_, rows, channels_, scratch.a, scratch.b);
-      total = static_cast<double>(done + rows);
-      const double share = static_cast<double>(rows) / total, cross = static_cast<double>(done) * share;
+      total = done + rows;
+      const double share = rows / total, cross = done * share;
       for (std::int64_t c = 0; c < channels_; ++c) {
         const double delta = scratch.a[c] - scratch.first[c];
         scratch.first[c] += delta * share;
@@ -150,13 +146,13 @@ class BatchNormCpu final : public Kernel {
   }
 
   void finish_moments(const Moments* moments, float* mean, float* inverse, const ForwardCall& call) const {
-    const auto count = static_cast<double>(std::max<std::int64_t>(blocks_.rows, 1));
-    const auto degrees = static_cast<double>(std::max<std::int64_t>(blocks_.rows - 1, 1));
+    const double count = std::max<std::int64_t>(blocks_.rows, 1);
+    const double degrees = std::max<std::int64_t>(blocks_.rows - 1, 1);
     for (std::int64_t c = 0; c < channels_; ++c) {
-      mean[c] = static_cast<float>(moments[c].mean);
+      mean[c] = moments[c].mean;
       inverse[c] = inverse_stddev(moments[c].squares / count);
       call.statistics[0][c] = mean[c];
-      call.statistics[1][c] = static_cast<float>(moments[c].squares / degrees);
+      call.statistics[1][c] = moments[c].squares / degrees;
     }
   }
 

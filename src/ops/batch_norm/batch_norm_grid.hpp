@@ -57,7 +57,7 @@ struct BlockMomentsFunctor {
     const std::int64_t rows = blocks.rows_of(number);
     const T* from = x + number * blocks.block * step + channel;
     const auto value = [=](std::int64_t row) -> float { return from[row * step]; };
-    const float mean = sum_of_channel<float>(channel, step, rows, value) * (1.0F / static_cast<float>(rows));
+    const float mean = sum_of_channel<float>(channel, step, rows, value) * (1.0F / rows);
     means[i] = mean;
     squares[i] = sum_of_channel<float>(channel, step, rows, [=](std::int64_t row) {
       const float deviation = value(row) - mean;
@@ -68,7 +68,7 @@ struct BlockMomentsFunctor {
 
 /// 1 / standard deviation, as a float.
 LOCKSTEP_HOST_DEVICE inline float inverse_stddev(double variance, double epsilon) {
-  return static_cast<float>(1 / std::sqrt(variance + epsilon));
+  return 1 / std::sqrt(variance + epsilon);
 }
 
 /// The results of the functors above, as rows to be added.
@@ -92,12 +92,12 @@ struct MomentsFunctor {
   std::int64_t rows;
   double epsilon;
   LOCKSTEP_HOST_DEVICE void operator()(std::int64_t c) const {
-    const auto count = static_cast<double>(rows > 1 ? rows : 1), degrees = static_cast<double>(rows > 2 ? rows - 1 : 1);
-    mean[c] = static_cast<float>(moments[c].mean);
+    const double count = rows > 1 ? rows : 1, degrees = rows > 2 ? rows - 1 : 1;
+    mean[c] = moments[c].mean;
     inverse[c] = inverse_stddev(moments[c].squares / count, epsilon);
     scale[c] = weight[c] * inverse[c];
     statistics_mean[c] = mean[c];
-    statistics_variance[c] = static_cast<float>(moments[c].squares / degrees);
+    statistics_variance[c] = moments[c].squares / degrees;
   }
 };
 
@@ -169,13 +169,13 @@ struct ChannelGradientFunctor {
   std::int64_t rows;
   LOCKSTEP_HOST_DEVICE void operator()(std::int64_t c) const {
     const auto [sum, product] = totals[c];
-    if (weight_gradient != nullptr) weight_gradient[c] = static_cast<float>(product * inverse[c]);
-    if (bias_gradient != nullptr) bias_gradient[c] = static_cast<float>(sum);
-    const auto count = static_cast<double>(rows > 1 ? rows : 1);
+    if (weight_gradient != nullptr) weight_gradient[c] = product * inverse[c];
+    if (bias_gradient != nullptr) bias_gradient[c] = sum;
+    const double count = rows > 1 ? rows : 1;
     const double inv = inverse[c], scale = weight[c] * inv;
-    factors.of_dy[c] = static_cast<float>(scale);
-    factors.of_x[c] = static_cast<float>(-scale * inv * inv * product / count);
-    factors.constant[c] = static_cast<float>(-scale * sum / count);
+    factors.of_dy[c] = scale;
+    factors.of_x[c] = -scale * inv * inv * product / count;
+    factors.constant[c] = -scale * sum / count;
   }
 };
 
@@ -189,7 +189,7 @@ class BatchNormGrid final : public Kernel {
         channels_(request.inputs[0].shape.back()),
         blocks_{request.inputs[0].elements() / channels_, rows_per_block(channels_)} {}
 
-  [[nodiscard]] std::size_t workspace_bytes() const override {
+  std::size_t workspace_bytes() const override {
     return totals_bytes() + static_cast<std::size_t>(2 * sums() + 3 * channels_) * sizeof(float);
   }
 
@@ -212,7 +212,7 @@ class BatchNormGrid final : public Kernel {
     normalize(call, mean, scale);
   }
 
-  [[nodiscard]] bool can_recompute() const override { return true; }
+  bool can_recompute() const override { return true; }
   void recompute(const ForwardCall& call) override {
     float* const scale = scratch(call.workspace).a;
     const auto *mean = static_cast<const float*>(call.saved[0]), *inverse = static_cast<const float*>(call.saved[1]);
@@ -247,12 +247,11 @@ class BatchNormGrid final : public Kernel {
 
  private:
   /// The workspace: totals over all rows, by channel, and the levels of that sum; then the floats below.
-  [[nodiscard]] std::size_t totals_bytes() const {
-    return static_cast<std::size_t>(channels_) * sizeof(Moments) +
-           device::row_sums_bytes<Moments>(blocks_.count(), channels_);
+  std::size_t totals_bytes() const {
+    return channels_ * sizeof(Moments) + device::row_sums_bytes<Moments>(blocks_.count(), channels_);
   }
   template <class Total, class Call, class Terms>
-  [[nodiscard]] const Total* add(const Call& call, const Terms& terms) const {
+  const Total* add(const Call& call, const Terms& terms) const {
     auto* const totals = static_cast<Total*>(call.workspace);
     launch_row_sums<Grid>(stream_of(call), terms, blocks_.count(), channels_, totals, totals + channels_);
     return totals;
@@ -261,7 +260,7 @@ class BatchNormGrid final : public Kernel {
   struct Scratch {
     float *first, *second, *a, *b, *c;
   };
-  [[nodiscard]] Scratch scratch(void* workspace) const {
+  Scratch scratch(void* workspace) const {
     auto* first = reinterpret_cast<float*>(static_cast<std::byte*>(workspace) + totals_bytes());
     float* a = first + 2 * sums();
     return {first, first + sums(), a, a + channels_, a + 2 * channels_};
@@ -277,13 +276,13 @@ class BatchNormGrid final : public Kernel {
                  NormalizeFunctor<T>{input<T>(call), norm, output<T>(call), Divisor(channels_)});
     }
   }
-  [[nodiscard]] bool in_packs() const { return channels_ % device::kPacked<T> == 0; }
+  bool in_packs() const { return channels_ % device::kPacked<T> == 0; }
   template <int kRows>
-  [[nodiscard]] RowsOfPacks<kRows> rows_of_packs() const {
+  RowsOfPacks<kRows> rows_of_packs() const {
     return {blocks_.rows, channels_ / device::kPacked<T>};
   }
-  [[nodiscard]] std::int64_t sums() const { return blocks_.count() * channels_; }
-  [[nodiscard]] std::int64_t elements() const { return blocks_.rows * channels_; }
+  std::int64_t sums() const { return blocks_.count() * channels_; }
+  std::int64_t elements() const { return blocks_.rows * channels_; }
   template <class Call>
   static const float* parameter(const Call& call, std::size_t i) {
     return static_cast<const float*>(call.parameters[i]);

@@ -23,7 +23,7 @@ struct BlockMomentsOfGroup {
       group.load(out[0], x + row * channels, w);
     };
     sum_over_rows(rows, value, sum);
-    const float inverse = 1.0F / static_cast<float>(rows);
+    const float inverse = 1.0F / rows;
     for (int w = 0; w < Group::kVectors; ++w) sum[0][w] *= inverse;
     const auto deviation = [&](std::int64_t row, int w, Lanes(&out)[1]) __attribute__((always_inline)) {
       group.load(out[0], x + row * channels, w);

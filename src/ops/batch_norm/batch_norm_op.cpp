@@ -35,7 +35,7 @@ Signature infer_batch_norm(const Attributes& attributes, std::span<const TensorS
 
 Cost batch_norm_cost(const Attributes& /*attributes*/, std::span<const TensorSpec> inputs,
                      const Signature& /*signature*/) {
-  const auto n = static_cast<double>(inputs[0].elements());
+  const double n = inputs[0].elements();
   return {7 * n, 9 * n};
 }
 

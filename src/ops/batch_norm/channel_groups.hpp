@@ -33,7 +33,7 @@ struct ChannelGroup {
     if constexpr (kWhole) {
       device::store(row + first + w * kLanes, from);
     } else {
-      std::memcpy(row + first + w * kLanes, &from, static_cast<std::size_t>(count) * sizeof(float));
+      std::memcpy(row + first + w * kLanes, &from, count * sizeof(float));
     }
   }
 };

@@ -12,8 +12,8 @@ namespace lockstep::ops {
 struct CacheBlocks {
   std::int64_t rows, block;
 
-  [[nodiscard]] LOCKSTEP_HOST_DEVICE std::int64_t count() const { return (rows + block - 1) / block; }
-  [[nodiscard]] LOCKSTEP_HOST_DEVICE std::int64_t rows_of(std::int64_t number) const {
+  LOCKSTEP_HOST_DEVICE std::int64_t count() const { return (rows + block - 1) / block; }
+  LOCKSTEP_HOST_DEVICE std::int64_t rows_of(std::int64_t number) const {
     const std::int64_t rest = rows - number * block;
     return rest < block ? rest : block;
   }

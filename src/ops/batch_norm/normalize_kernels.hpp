@@ -19,7 +19,7 @@ struct RowsOfPacks {
   Divisor packs;
   RowsOfPacks(std::int64_t count, std::int64_t packs_of_row)
       : rows(count), step((count + kRows - 1) / kRows), packs(packs_of_row) {}
-  [[nodiscard]] std::int64_t threads() const { return step * packs.value(); }
+  std::int64_t threads() const { return step * packs.value(); }
   /// Calls what(r, place of its pack) for each row r of thread i.
   template <class What>
   LOCKSTEP_HOST_DEVICE void for_rows(std::int64_t i, const What& what) const {

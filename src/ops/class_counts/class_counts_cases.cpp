@@ -8,12 +8,12 @@ namespace lockstep::ops {
 namespace {
 
 std::size_t first_best(const double* scores, std::size_t classes) {
-  return static_cast<std::size_t>(std::max_element(scores, scores + classes) - scores);
+  return std::max_element(scores, scores + classes) - scores;
 }
 
 ReferenceResult class_counts_reference(const ReferenceCall& call) {
   const DoubleTensor &x = call.inputs[0], &target = call.inputs[1];
-  const auto batch = static_cast<std::size_t>(x.shape[0]), classes = static_cast<std::size_t>(x.shape.back());
+  const std::size_t batch = x.shape[0], classes = x.shape.back();
   const std::size_t per_sample = batch == 0 ? 0 : x.values.size() / batch / classes;
   const bool ignores = call.attributes.has("ignored_index");
   DoubleTensor counts{{x.shape[0], 3 * x.shape.back()}, std::vector<double>(batch * 3 * classes)};
@@ -21,7 +21,7 @@ ReferenceResult class_counts_reference(const ReferenceCall& call) {
   for (std::size_t row = 0; row < batch * per_sample; ++row) {
     const bool soft = target.shape == x.shape;
     const double label = soft ? 0 : target.values[row];
-    if (!soft && ignores && label == static_cast<double>(call.attributes.integer("ignored_index"))) continue;
+    if (!soft && ignores && label == call.attributes.integer("ignored_index")) continue;
     const std::size_t said = first_best(x.values.data() + row * classes, classes);
     const std::size_t is =
         soft ? first_best(target.values.data() + row * classes, classes) : static_cast<std::size_t>(label);
@@ -48,7 +48,7 @@ OpCases class_counts_cases(const std::string& op) {
   ties.fill = [](int index, Tensor& tensor) {
     int n = 0;
     if (index != 0) return;
-    for (auto& value : tensor.as<float>()) value = static_cast<float>((n += 5) % 3);
+    for (auto& value : tensor.as<float>()) value = (n += 5) % 3;
   };
   OpCase speed = of_labels("speed", {128, 10}, 10);
   speed.benchmark = true;

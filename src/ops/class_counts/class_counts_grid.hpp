@@ -53,7 +53,7 @@ struct CountRowsFunctor {
   template <class Group>
   LOCKSTEP_HOST_DEVICE void operator()(Group& group, std::int64_t number) const {
     const std::int64_t sample = number / (kClassCounts * classes), which = number / classes % kClassCounts;
-    const auto of_class = static_cast<float>(number % classes);
+    const float of_class = number % classes;
     const float *said = predicted + sample * per_sample, *is = actual + sample * per_sample;
     const float rows = group.sum(per_sample, [=](std::int64_t i) -> float {
       if (is[i] != is[i]) return is[i];
@@ -75,9 +75,7 @@ class ClassCountsGrid final : public Kernel {
  public:
   explicit ClassCountsGrid(const KernelRequest& request) : rows_(request) {}
 
-  [[nodiscard]] std::size_t workspace_bytes() const override {
-    return static_cast<std::size_t>(2 * rows_.rows()) * sizeof(float);
-  }
+  std::size_t workspace_bytes() const override { return (2 * rows_.rows()) * sizeof(float); }
   void forward(const ForwardCall& call) override {
     auto *predicted = static_cast<float*>(call.workspace), *actual = predicted + rows_.rows();
     const ClassTarget target(rows_, call.inputs[1]);

@@ -49,13 +49,13 @@ class ClassCountsCpu final : public Kernel {
 /// NaN for a class that is neither predicted nor actual anywhere.
 std::vector<double> shares_of_classes(std::span<const double> sums, ClassShare share) {
   const std::int64_t classes = (std::ssize(sums) - 1) / kClassCounts;
-  std::vector<double> shares(static_cast<std::size_t>(classes), std::numeric_limits<double>::quiet_NaN());
+  std::vector<double> shares(classes, std::numeric_limits<double>::quiet_NaN());
   for (std::int64_t k = 0; k < classes; ++k) {
-    const auto count = [&](std::int64_t which) { return sums[static_cast<std::size_t>(which * classes + k)]; };
+    const auto count = [&](std::int64_t which) { return sums[which * classes + k]; };
     const double right = count(kRight), predicted = count(kPredicted), actual = count(kActual);
     if (predicted + actual == 0) continue;
     const double whole = share(right, predicted, actual);
-    shares[static_cast<std::size_t>(k)] = whole > 0 ? right / whole : 0;
+    shares[k] = whole > 0 ? right / whole : 0;
   }
   return shares;
 }

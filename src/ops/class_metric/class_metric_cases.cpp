@@ -13,7 +13,7 @@ namespace {
 
 ReferenceResult class_metric_reference(const ReferenceCall& call, std::size_t best) {
   const DoubleTensor &x = call.inputs[0], &target = call.inputs[1];
-  const auto batch = static_cast<std::size_t>(x.shape[0]), classes = static_cast<std::size_t>(x.shape.back());
+  const std::size_t batch = x.shape[0], classes = x.shape.back();
   const std::size_t per_sample = batch == 0 ? 0 : x.values.size() / batch / classes;
   DoubleTensor right{{x.shape[0]}, std::vector<double>(batch)}, count = right;
   for (std::size_t row = 0; row < batch * per_sample; ++row) {
@@ -21,12 +21,12 @@ ReferenceResult class_metric_reference(const ReferenceCall& call, std::size_t be
     std::vector<std::size_t> order(classes);
     std::iota(order.begin(), order.end(), std::size_t{0});
     std::stable_sort(order.begin(), order.end(), [&](auto a, auto b) { return scores[a] > scores[b]; });
-    auto label = static_cast<std::size_t>(target.values[std::min(row, target.values.size() - 1)]);
+    std::size_t label = target.values[std::min(row, target.values.size() - 1)];
     if (target.shape == x.shape) {
-      const auto first = target.values.begin() + static_cast<std::ptrdiff_t>(row * classes);
-      label = static_cast<std::size_t>(std::max_element(first, first + static_cast<std::ptrdiff_t>(classes)) - first);
+      const auto first = target.values.begin() + (row * classes);
+      label = std::max_element(first, first + classes) - first;
     }
-    const auto place = static_cast<std::size_t>(std::find(order.begin(), order.end(), label) - order.begin());
+    const std::size_t place = std::find(order.begin(), order.end(), label) - order.begin();
     right.values[row / per_sample] += place < best ? 1 : 0;
     count.values[row / per_sample] += 1;
   }
@@ -35,12 +35,11 @@ ReferenceResult class_metric_reference(const ReferenceCall& call, std::size_t be
 
 /// Small integers, so that equal scores are frequent.
 void fill_with_ties(int index, Tensor& tensor) {
-  auto n = static_cast<std::uint64_t>(index);
+  std::uint64_t n = index;
   if (tensor.dtype() == DType::f32) {
-    for (auto& value : tensor.as<float>()) value = static_cast<float>((n = n * 1103515245 + 12345) >> 16U & 3U);
+    for (auto& value : tensor.as<float>()) value = (n = n * 1103515245 + 12345) >> 16U & 3U;
   } else {
-    for (auto& value : tensor.as<std::int32_t>())
-      value = static_cast<std::int32_t>((n = n * 1103515245 + 12345) >> 16U & 7U);
+    for (auto& value : tensor.as<std::int32_t>()) value = (n = n * 1103515245 + 12345) >> 16U & 7U;
   }
 }
 
@@ -96,10 +95,7 @@ OpCases make_top_k_cases() {
       cases.push_back(std::move(of_k));
     }
   }
-  return {"top_k",
-          [](const ReferenceCall& call) {
-            return class_metric_reference(call, static_cast<std::size_t>(call.attributes.integer("k")));
-          },
+  return {"top_k", [](const ReferenceCall& call) { return class_metric_reference(call, call.attributes.integer("k")); },
           std::move(cases)};
 }
 

@@ -50,11 +50,9 @@ struct ClassMetricFunctor {
 template <class Grid>
 class ClassMetricGrid final : public Kernel {
  public:
-  ClassMetricGrid(const ClassRows& rows, std::int64_t best) : rows_(rows), best_(static_cast<float>(best)) {}
+  ClassMetricGrid(const ClassRows& rows, std::int64_t best) : rows_(rows), best_(best) {}
 
-  [[nodiscard]] std::size_t workspace_bytes() const override {
-    return static_cast<std::size_t>(rows_.rows()) * sizeof(float);
-  }
+  std::size_t workspace_bytes() const override { return rows_.rows() * sizeof(float); }
   void forward(const ForwardCall& call) override {
     const ClassTarget target(rows_, call.inputs[1]);
     auto* right = static_cast<float*>(call.workspace);

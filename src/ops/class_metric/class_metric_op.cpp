@@ -30,7 +30,7 @@ class ClassMetricCpu final : public Kernel {
   }
 
  private:
-  [[nodiscard]] bool is_right(const ForwardCall& call, std::int64_t row) const {
+  bool is_right(const ForwardCall& call, std::int64_t row) const {
     const float* x = input(call) + row * rows_.classes;
     const std::int64_t label = rows_.target_class(call.inputs[1], row);
     std::int64_t better = 0;

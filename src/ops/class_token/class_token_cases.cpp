@@ -10,7 +10,7 @@ ReferenceResult class_token_reference(const ReferenceCall& call) {
   const std::int64_t sample = x.shape[1] * x.shape[2];
   for (std::int64_t b = 0; b < x.shape[0]; ++b) {
     for (const double value : call.parameters[0].values) y.values.push_back(value);
-    for (std::int64_t i = 0; i < sample; ++i) y.values.push_back(x.values[static_cast<std::size_t>(b * sample + i)]);
+    for (std::int64_t i = 0; i < sample; ++i) y.values.push_back(x.values[b * sample + i]);
   }
   return {{y}, {}};
 }

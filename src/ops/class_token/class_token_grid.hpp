@@ -33,7 +33,7 @@ struct ClassTokenFunctor {
 struct BehindClassToken {
   Divisor tokens;  ///< elements of a sample of the input
   std::int64_t width;
-  [[nodiscard]] LOCKSTEP_HOST_DEVICE std::int64_t of(std::int64_t i) const { return i + (i / tokens + 1) * width; }
+  LOCKSTEP_HOST_DEVICE std::int64_t of(std::int64_t i) const { return i + (i / tokens + 1) * width; }
 };
 
 template <class T>

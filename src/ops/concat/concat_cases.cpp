@@ -6,9 +6,9 @@ namespace {
 
 /// Element by element: finds the input that holds each index of the output.
 ReferenceResult concat_reference(const ReferenceCall& call) {
-  const auto rank = static_cast<std::int64_t>(call.inputs[0].shape.size());
+  const std::int64_t rank = call.inputs[0].shape.size();
   const std::int64_t given = call.attributes.integer("axis");
-  const auto axis = static_cast<std::size_t>(given < 0 ? given + rank : given);
+  const std::size_t axis = given < 0 ? given + rank : given;
   DoubleTensor y{call.inputs[0].shape, {}};
   for (std::size_t i = 1; i < call.inputs.size(); ++i) y.shape[axis] += call.inputs[i].shape[axis];
   for (std::int64_t e = 0; e < elements(y.shape); ++e) {
@@ -18,7 +18,7 @@ ReferenceResult concat_reference(const ReferenceCall& call) {
     std::size_t source = 0;
     while (position >= call.inputs[source].shape[axis]) position -= call.inputs[source++].shape[axis];
     const std::int64_t at = (e / inner / along * call.inputs[source].shape[axis] + position) * inner + e % inner;
-    y.values.push_back(call.inputs[source].values[static_cast<std::size_t>(at)]);
+    y.values.push_back(call.inputs[source].values[at]);
   }
   return {{y}, {}};
 }

@@ -18,7 +18,7 @@ namespace lockstep::ops {
 struct RunOffset {
   Divisor run;                ///< elements in a run of the input
   std::int64_t total, first;  ///< elements in a run of the output, and those before this input's
-  [[nodiscard]] LOCKSTEP_HOST_DEVICE std::int64_t of(std::int64_t i) const { return i / run * total + first + i % run; }
+  LOCKSTEP_HOST_DEVICE std::int64_t of(std::int64_t i) const { return i / run * total + first + i % run; }
 };
 
 template <class Grid, class T>

@@ -20,7 +20,7 @@ struct ConcatRuns {
 inline ConcatRuns concat_runs(const KernelRequest& request) {
   const Shape& first = request.inputs[0].shape;
   const auto rank = std::ssize(first);
-  const auto axis = static_cast<std::ptrdiff_t>(axis_of("concat", *request.attributes, first));
+  const std::ptrdiff_t axis = axis_of("concat", *request.attributes, first);
   const auto product = [](const Shape& shape, std::ptrdiff_t from, std::ptrdiff_t to) {
     return elements(Shape(shape.begin() + from, shape.begin() + to));
   };

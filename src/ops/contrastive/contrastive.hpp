@@ -29,9 +29,9 @@ struct PairSizes {
   explicit PairSizes(const KernelRequest& request)
       : samples(request.inputs[0].shape[0]),
         size(request.inputs[0].shape[1] / 2),
-        scale(static_cast<float>(1 / request.attributes->number("temperature"))) {}
+        scale(1 / request.attributes->number("temperature")) {}
   /// Floats for everything of PairTensors.
-  [[nodiscard]] std::int64_t floats() const { return samples * samples + 6 * samples; }
+  std::int64_t floats() const { return samples * samples + 6 * samples; }
 };
 
 /// What forward makes and backward reads. Of the lists of two, the first

@@ -8,7 +8,7 @@ namespace {
 
 ReferenceResult contrastive_reference(const ReferenceCall& call) {
   const DoubleTensor &x = call.inputs[0], &labels = call.inputs[1];
-  const auto b = static_cast<std::size_t>(x.shape[0]), d = static_cast<std::size_t>(x.shape[1]) / 2;
+  const std::size_t b = x.shape[0], d = static_cast<std::size_t>(x.shape[1]) / 2;
   const double temperature = call.attributes.number("temperature");
   const auto vector = [&](std::size_t sample, std::size_t side) {
     std::vector<double> of(d);

@@ -19,10 +19,10 @@ namespace lockstep::ops {
 struct PairVectors {
   const float* x;
   std::int64_t samples, size;
-  [[nodiscard]] LOCKSTEP_HOST_DEVICE std::int64_t offset(std::int64_t i) const {
+  LOCKSTEP_HOST_DEVICE std::int64_t offset(std::int64_t i) const {
     return i < samples ? i * 2 * size : (i - samples) * 2 * size + size;
   }
-  [[nodiscard]] LOCKSTEP_HOST_DEVICE const float* at(std::int64_t i) const { return x + offset(i); }
+  LOCKSTEP_HOST_DEVICE const float* at(std::int64_t i) const { return x + offset(i); }
 };
 
 struct PairLengthFunctor {
@@ -137,9 +137,7 @@ class ContrastiveGrid final : public Kernel {
  public:
   explicit ContrastiveGrid(const KernelRequest& request) : sizes_(request) {}
 
-  [[nodiscard]] std::size_t workspace_bytes() const override {
-    return static_cast<std::size_t>(sizes_.floats()) * sizeof(float);
-  }
+  std::size_t workspace_bytes() const override { return sizes_.floats() * sizeof(float); }
   void forward(const ForwardCall& call) override {
     const std::int64_t b = sizes_.samples;
     const PairVectors vectors{input(call), b, sizes_.size};

@@ -37,9 +37,7 @@ class ContrastiveCpu final : public Kernel {
  public:
   explicit ContrastiveCpu(const KernelRequest& request) : sizes_(request) {}
 
-  [[nodiscard]] std::size_t workspace_bytes() const override {
-    return static_cast<std::size_t>(sizes_.floats()) * sizeof(float);
-  }
+  std::size_t workspace_bytes() const override { return sizes_.floats() * sizeof(float); }
 
   void forward(const ForwardCall& call) override {
     const std::int64_t b = sizes_.samples, d = sizes_.size;
@@ -91,7 +89,7 @@ class ContrastiveCpu final : public Kernel {
 
  private:
   /// Vector i of [2, samples].
-  [[nodiscard]] const float* vector_at(const float* x, std::int64_t i) const {
+  const float* vector_at(const float* x, std::int64_t i) const {
     const std::int64_t b = sizes_.samples, d = sizes_.size;
     return i < b ? x + i * 2 * d : x + (i - b) * 2 * d + d;
   }
@@ -113,7 +111,7 @@ class ContrastiveCpu final : public Kernel {
     to.log_sums[i] = device::vector_log(device::combine(total));
   }
 
-  [[nodiscard]] float slope(const std::int32_t* labels, std::int64_t i, std::int64_t j, const PairTensors& from) const {
+  float slope(const std::int32_t* labels, std::int64_t i, std::int64_t j, const PairTensors& from) const {
     if (!is_held_against(labels, i, j)) return 0;
     const std::int64_t b = sizes_.samples;
     const float s = from.cosines[i * b + j];
@@ -146,7 +144,7 @@ Signature infer_contrastive(const Attributes& /*attributes*/, std::span<const Te
 }
 
 Cost contrastive_cost(const Attributes& /*attributes*/, std::span<const TensorSpec> inputs, const Signature& /*s*/) {
-  const auto n = static_cast<double>(inputs[0].elements()), b = static_cast<double>(inputs[0].shape[0]);
+  const double n = inputs[0].elements(), b = inputs[0].shape[0];
   return {n * b + 2 * n + 40 * b * b, 2 * n * b + 6 * n + 40 * b * b};
 }
 

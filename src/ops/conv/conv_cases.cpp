@@ -11,15 +11,15 @@ using Int = std::int64_t;
 double output_at(const ReferenceCall& call, const ConvShape& s, Int n, Int i, Int j, Int f) {
   const WindowAxis &h = s.window.height, &w = s.window.width;
   const Int in = s.image.channels / s.groups, group = f / (s.filters / s.groups);
-  double sum = s.bias ? call.parameters[1].values[static_cast<std::size_t>(f)] : 0;
+  double sum = s.bias ? call.parameters[1].values[f] : 0;
   for (Int y = 0; y < h.kernel; ++y) {
     for (Int x = 0; x < w.kernel; ++x) {
       const Int row = i * h.stride - h.before + y * h.dilation, column = j * w.stride - w.before + x * w.dilation;
       if (row < 0 || row >= s.image.height || column < 0 || column >= s.image.width) continue;
       const Int pixel = ((n * s.image.height + row) * s.image.width + column) * s.image.channels + group * in;
       for (Int c = 0; c < in; ++c) {
-        sum += call.inputs[0].values[static_cast<std::size_t>(pixel + c)] *
-               call.parameters[0].values[static_cast<std::size_t>(((f * in + c) * h.kernel + y) * w.kernel + x)];
+        sum +=
+            call.inputs[0].values[pixel + c] * call.parameters[0].values[((f * in + c) * h.kernel + y) * w.kernel + x];
       }
     }
   }

@@ -55,7 +55,7 @@ class CudnnConv final : public LayerProducts {
     choose_weight_gradient(request, wanted.weight_gradient);
   }
 
-  [[nodiscard]] std::size_t workspace_bytes() const override {
+  std::size_t workspace_bytes() const override {
     std::size_t bytes = 0;
     for (const auto* direction : {&output_, &image_gradient_, &weight_gradient_}) {
       if (*direction) bytes = std::max(bytes, (*direction)->workspace_bytes());
@@ -63,7 +63,7 @@ class CudnnConv final : public LayerProducts {
     return std::max(packed_bytes() + wide_bytes(inputs_) + wide_bytes(outputs_) + bytes, own_->workspace_bytes());
   }
 
-  [[nodiscard]] std::string algorithms() const override {
+  std::string algorithms() const override {
     const auto name = [](const std::optional<CudnnConvolution>& direction) {
       return direction ? direction->name() : std::string(device::kOwnKernel);
     };
@@ -175,26 +175,25 @@ class CudnnConv final : public LayerProducts {
     });
   }
 
-  [[nodiscard]] bool is_packed() const { return weight_needs_no_copy(shape_); }
+  bool is_packed() const { return weight_needs_no_copy(shape_); }
   /// For the gradient, which is in fp32; the weight needs as much, or half.
-  [[nodiscard]] std::size_t packed_bytes() const {
+  std::size_t packed_bytes() const {
     return is_packed() ? 0 : aligned_for_libraries(static_cast<std::size_t>(weights_) * sizeof(float));
   }
-  [[nodiscard]] void* rest(const ProductCall& call) const {
+  void* rest(const ProductCall& call) const {
     return static_cast<std::byte*>(call.workspace) + packed_bytes() + wide_bytes(inputs_) + wide_bytes(outputs_);
   }
   /// Size of a copy in fp32.
-  [[nodiscard]] std::size_t wide_bytes(std::int64_t elements) const {
+  std::size_t wide_bytes(std::int64_t elements) const {
     return upcasts_ ? aligned_for_libraries(static_cast<std::size_t>(elements) * sizeof(float)) : 0;
   }
-  [[nodiscard]] const void* upcast(const ProductCall& call, const void* factor, std::int64_t elements,
-                                   std::byte* to) const {
+  const void* upcast(const ProductCall& call, const void* factor, std::int64_t elements, std::byte* to) const {
     if (!upcasts_) return factor;
     device::launch_cast<CudaGrid>(call.stream, device::Cast::upcast, compute_type_, factor, to, elements);
     return to;
   }
 
-  [[nodiscard]] const void* packed_weight(const ProductCall& call, const void* weight) const {
+  const void* packed_weight(const ProductCall& call, const void* weight) const {
     if (is_packed()) return weight;
     device::with_element(compute_type_, [&]<class T>(T /*element*/) {
       CudaGrid::each(call.stream, weights_,

@@ -161,7 +161,7 @@ class ConvProducts final : public LayerProducts {
     shape_.channels_last = request.channels_last;
   }
 
-  [[nodiscard]] std::size_t workspace_bytes() const override {
+  std::size_t workspace_bytes() const override {
     return shape_.bias ? device::row_sums_bytes(pixels(), shape_.filters) : 0;
   }
 
@@ -181,7 +181,7 @@ class ConvProducts final : public LayerProducts {
 
  private:
   static const T* elements(const void* operand) { return static_cast<const T*>(operand); }
-  [[nodiscard]] std::int64_t pixels() const { return outputs_ / shape_.filters; }
+  std::int64_t pixels() const { return outputs_ / shape_.filters; }
   ConvShape shape_;
   bool relu_;
   std::int64_t outputs_;  ///< elements

@@ -56,9 +56,9 @@ namespace {
 Signature infer_conv(const Attributes& attributes, std::span<const TensorSpec> inputs) {
   const ConvShape s = conv_shape(attributes, inputs[0]);
   const WindowAxis &h = s.window.height, &w = s.window.width;
-  const auto taps = static_cast<double>(h.kernel * w.kernel);
+  const double taps = h.kernel * w.kernel;
   const std::int64_t in = s.image.channels / s.groups;
-  const double fan_in = static_cast<double>(in) * taps, fan_out = static_cast<double>(s.filters) * taps;
+  const double fan_in = in * taps, fan_out = s.filters * taps;
   Signature signature;
   signature.outputs.push_back({DType::f32, {s.image.batch, s.image.out_height, s.image.out_width, s.filters}});
   signature.parameters.push_back(
@@ -69,8 +69,8 @@ Signature infer_conv(const Attributes& attributes, std::span<const TensorSpec> i
 
 Cost conv_cost(const Attributes& attributes, std::span<const TensorSpec> inputs, const Signature& signature) {
   const ConvShape s = conv_shape(attributes, inputs[0]);
-  const auto taps = static_cast<double>(elements(signature.parameters[0].shape)) / static_cast<double>(s.filters);
-  const double flops = 2 * taps * static_cast<double>(signature.outputs[0].elements());
+  const auto taps = static_cast<double>(elements(signature.parameters[0].shape)) / s.filters;
+  const double flops = 2 * taps * signature.outputs[0].elements();
   return {flops, 2 * flops};
 }
 

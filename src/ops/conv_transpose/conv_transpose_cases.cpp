@@ -12,17 +12,14 @@ using Extent = std::int64_t;
 void scatter(const ReferenceCall& call, const ConvShape& s, Extent n, Extent i, Extent j, Extent c, DoubleTensor& y) {
   const WindowAxis &h = s.window.height, &w = s.window.width;
   const Extent out = s.image.channels / s.groups, group = c / (s.filters / s.groups);
-  const double value =
-      call.inputs[0]
-          .values[static_cast<std::size_t>(((n * s.image.out_height + i) * s.image.out_width + j) * s.filters + c)];
+  const double value = call.inputs[0].values[((n * s.image.out_height + i) * s.image.out_width + j) * s.filters + c];
   for (Extent v = 0; v < h.kernel; ++v) {
     for (Extent u = 0; u < w.kernel; ++u) {
       const Extent row = i * h.stride - h.before + v * h.dilation, column = j * w.stride - w.before + u * w.dilation;
       if (row < 0 || row >= s.image.height || column < 0 || column >= s.image.width) continue;
       const Extent pixel = ((n * s.image.height + row) * s.image.width + column) * s.image.channels + group * out;
       for (Extent f = 0; f < out; ++f) {
-        y.values[static_cast<std::size_t>(pixel + f)] +=
-            value * call.parameters[0].values[static_cast<std::size_t>(((c * out + f) * h.kernel + v) * w.kernel + u)];
+        y.values[pixel + f] += value * call.parameters[0].values[((c * out + f) * h.kernel + v) * w.kernel + u];
       }
     }
   }
@@ -31,9 +28,9 @@ void scatter(const ReferenceCall& call, const ConvShape& s, Extent n, Extent i, 
 ReferenceResult conv_transpose_reference(const ReferenceCall& call) {
   const ConvShape s = conv_transpose_shape(call.attributes, {DType::f32, call.inputs[0].shape});
   DoubleTensor y{{s.image.batch, s.image.height, s.image.width, s.image.channels}, {}};
-  y.values.resize(static_cast<std::size_t>(elements(y.shape)));
+  y.values.resize(elements(y.shape));
   for (std::size_t i = 0; s.bias && i < y.values.size(); ++i) {
-    y.values[i] = call.parameters[1].values[i % static_cast<std::size_t>(s.image.channels)];
+    y.values[i] = call.parameters[1].values[i % s.image.channels];
   }
   for (Extent n = 0; n < s.image.batch; ++n) {
     for (Extent i = 0; i < s.image.out_height; ++i) {

@@ -17,7 +17,7 @@ class ConvTransposeProducts final : public LayerProducts {
   explicit ConvTransposeProducts(const KernelRequest& request)
       : shape_(conv_transpose_shape(*request.attributes, request.inputs[0])), outputs_(request.outputs[0].elements()) {}
 
-  [[nodiscard]] std::size_t workspace_bytes() const override {
+  std::size_t workspace_bytes() const override {
     return shape_.bias ? device::row_sums_bytes(pixels(), shape_.image.channels) : 0;
   }
 
@@ -38,7 +38,7 @@ class ConvTransposeProducts final : public LayerProducts {
  private:
   static const T* operand(const void* tensor) { return static_cast<const T*>(tensor); }
   /// Of the output.
-  [[nodiscard]] std::int64_t pixels() const { return outputs_ / shape_.image.channels; }
+  std::int64_t pixels() const { return outputs_ / shape_.image.channels; }
   ConvShape shape_;
   std::int64_t outputs_;  ///< elements
 };

@@ -89,10 +89,10 @@ namespace {
 Signature infer_conv_transpose(const Attributes& attributes, std::span<const TensorSpec> inputs) {
   const ConvShape s = conv_transpose_shape(attributes, inputs[0]);
   const WindowAxis &h = s.window.height, &w = s.window.width;
-  const auto taps = static_cast<double>(h.kernel * w.kernel), strides = static_cast<double>(h.stride * w.stride);
+  const double taps = h.kernel * w.kernel, strides = h.stride * w.stride;
   // How many products a pixel of the output sums, on average, and in how many a pixel of the input is.
   const std::int64_t in = s.filters / s.groups, out = s.image.channels / s.groups;
-  const double fan_in = static_cast<double>(in) * taps / strides, fan_out = static_cast<double>(out) * taps;
+  const double fan_in = in * taps / strides, fan_out = out * taps;
   Signature signature;
   signature.outputs.push_back({DType::f32, {s.image.batch, s.image.height, s.image.width, s.image.channels}});
   signature.parameters.push_back(
@@ -105,9 +105,8 @@ Signature infer_conv_transpose(const Attributes& attributes, std::span<const Ten
 
 Cost conv_transpose_cost(const Attributes& /*attributes*/, std::span<const TensorSpec> inputs,
                          const Signature& signature) {
-  const double of_channel =
-      static_cast<double>(elements(signature.parameters[0].shape)) / static_cast<double>(inputs[0].shape.back());
-  const double flops = 2 * of_channel * static_cast<double>(inputs[0].elements());
+  const double of_channel = static_cast<double>(elements(signature.parameters[0].shape)) / inputs[0].shape.back();
+  const double flops = 2 * of_channel * inputs[0].elements();
   return {flops, 2 * flops};
 }
 

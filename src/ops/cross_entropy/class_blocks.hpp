@@ -18,10 +18,10 @@ inline constexpr std::int64_t kClassBlock = 512;
 
 struct ClassBlocks {
   std::int64_t classes = 0;
-  [[nodiscard]] LOCKSTEP_HOST_DEVICE std::int64_t count() const { return (classes + kClassBlock - 1) / kClassBlock; }
+  LOCKSTEP_HOST_DEVICE std::int64_t count() const { return (classes + kClassBlock - 1) / kClassBlock; }
   /// If one block holds the row, its maximum and sum are those of the row.
-  [[nodiscard]] LOCKSTEP_HOST_DEVICE bool several() const { return classes > kClassBlock; }
-  [[nodiscard]] LOCKSTEP_HOST_DEVICE std::int64_t size(std::int64_t block) const {
+  LOCKSTEP_HOST_DEVICE bool several() const { return classes > kClassBlock; }
+  LOCKSTEP_HOST_DEVICE std::int64_t size(std::int64_t block) const {
     const std::int64_t rest = classes - block * kClassBlock;
     return rest < kClassBlock ? rest : kClassBlock;
   }

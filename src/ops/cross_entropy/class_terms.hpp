@@ -12,7 +12,7 @@ namespace lockstep::ops {
 struct FocalTerm {
   static constexpr bool kLabels = true;
   float power;
-  explicit FocalTerm(double gamma) : power(static_cast<float>(gamma)) {}
+  explicit FocalTerm(double gamma) : power(gamma) {}
 
   template <class F>
   LOCKSTEP_HOST_DEVICE LOCKSTEP_INLINE F of(const F& q, const F& l) const {

@@ -61,13 +61,11 @@ class ClassTermsCpu final : public Kernel {
   ClassTermsCpu(const KernelRequest& request, double smoothing, Term term)
       : rows_(request),
         keep_(1 - static_cast<float>(smoothing)),
-        spread_(static_cast<float>(smoothing) / static_cast<float>(rows_.classes)),
+        spread_(static_cast<float>(smoothing) / rows_.classes),
         term_(term) {}
 
   /// The losses of a sample's rows, and the target of one of them.
-  [[nodiscard]] std::size_t workspace_bytes() const override {
-    return static_cast<std::size_t>(rows_.per_sample + rows_.classes) * sizeof(float);
-  }
+  std::size_t workspace_bytes() const override { return (rows_.per_sample + rows_.classes) * sizeof(float); }
 
   void forward(const ForwardCall& call) override {
     auto* const losses = static_cast<float*>(call.workspace);
@@ -102,7 +100,7 @@ class ClassTermsCpu final : public Kernel {
  private:
   /// A row's target after smoothing, in the workspace.
   template <class Call>
-  [[nodiscard]] float* target_of(const Call& call, std::int64_t row) const {
+  float* target_of(const Call& call, std::int64_t row) const {
     float* const q = static_cast<float*>(call.workspace) + rows_.per_sample;
     if (rows_.soft) {
       const float* t = input(call, 1) + row * rows_.classes;
@@ -114,7 +112,7 @@ class ClassTermsCpu final : public Kernel {
     return q;
   }
 
-  [[nodiscard]] float row_loss(const ForwardCall& call, std::int64_t row) const {
+  float row_loss(const ForwardCall& call, std::int64_t row) const {
     const float* x = input(call) + row * rows_.classes;
     const RowShift shift = shift_of_row(x, rows_.classes);
     if (!call.saved.empty()) {

@@ -20,15 +20,15 @@ struct ClassTermRows {
   float keep, spread;  ///< label smoothing: what the target keeps, and what each class gets
 
   /// The target of class k of a row, after smoothing.
-  [[nodiscard]] LOCKSTEP_HOST_DEVICE float of(std::int64_t row, std::int64_t k) const {
+  LOCKSTEP_HOST_DEVICE float of(std::int64_t row, std::int64_t k) const {
     if (!kLabels || target.labels == nullptr) return keep * target.weights[row * target.classes + k] + spread;
     if (!target.is_class(target.labels[row])) return __builtin_nanf("");
     return target.labels[row] == k ? keep + spread : spread;
   }
-  [[nodiscard]] LOCKSTEP_HOST_DEVICE bool is_valid(std::int64_t row) const {
+  LOCKSTEP_HOST_DEVICE bool is_valid(std::int64_t row) const {
     return !kLabels || target.labels == nullptr || target.is_class(target.labels[row]);
   }
-  [[nodiscard]] LOCKSTEP_HOST_DEVICE bool counts(std::int64_t row) const { return !kLabels || target.counts(row); }
+  LOCKSTEP_HOST_DEVICE bool counts(std::int64_t row) const { return !kLabels || target.counts(row); }
 };
 
 template <class Term>
@@ -65,7 +65,7 @@ template <class T>
 struct GradientRows {
   T* dx;
   std::int64_t step;
-  [[nodiscard]] LOCKSTEP_HOST_DEVICE T* row(std::int64_t i) const { return dx + i * step; }
+  LOCKSTEP_HOST_DEVICE T* row(std::int64_t i) const { return dx + i * step; }
 };
 
 template <class Term, class T>
@@ -99,15 +99,9 @@ template <class Grid, class Term, class T>
 class ClassTermsGrid final : public Kernel {
  public:
   ClassTermsGrid(const ClassRows& rows, float smoothing, Term term, std::int64_t gap)
-      : rows_(rows),
-        keep_(1 - smoothing),
-        spread_(smoothing / static_cast<float>(rows.classes)),
-        term_(term),
-        gap_(gap) {}
+      : rows_(rows), keep_(1 - smoothing), spread_(smoothing / rows.classes), term_(term), gap_(gap) {}
 
-  [[nodiscard]] std::size_t workspace_bytes() const override {
-    return static_cast<std::size_t>(rows_.rows()) * sizeof(float);
-  }
+  std::size_t workspace_bytes() const override { return rows_.rows() * sizeof(float); }
   void forward(const ForwardCall& call) override {
     const ClassTermRows<Term::kLabels> rows = rows_of(call);
     auto* losses = static_cast<float*>(call.workspace);
@@ -127,7 +121,7 @@ class ClassTermsGrid final : public Kernel {
 
  private:
   template <class Call>
-  [[nodiscard]] ClassTermRows<Term::kLabels> rows_of(const Call& call) const {
+  ClassTermRows<Term::kLabels> rows_of(const Call& call) const {
     return {ClassTarget(rows_, call.inputs[1]), input(call), keep_, spread_};
   }
 

@@ -20,21 +20,20 @@ double row_loss(const double* x, const std::vector<double>& q, double focal) {
 
 ReferenceResult cross_entropy_reference(const ReferenceCall& call) {
   const DoubleTensor &x = call.inputs[0], &target = call.inputs[1];
-  const auto batch = static_cast<std::size_t>(x.shape[0]), classes = static_cast<std::size_t>(x.shape.back());
+  const std::size_t batch = x.shape[0], classes = x.shape.back();
   const std::size_t per_sample = batch == 0 ? 0 : x.values.size() / batch / classes;
   const double smoothing = call.attributes.number("label_smoothing");
   const double focal = call.attributes.has("focal") ? call.attributes.number("focal") : 0;
   const bool soft = target.shape == x.shape;
   DoubleTensor loss{{x.shape[0]}, std::vector<double>(batch)}, count = loss;
   for (std::size_t row = 0; row < batch * per_sample; ++row) {
-    std::vector<double> q(classes, smoothing / static_cast<double>(classes));
+    std::vector<double> q(classes, smoothing / classes);
     if (!soft && call.attributes.has("ignored_index") &&
-        target.values[row] == static_cast<double>(call.attributes.integer("ignored_index"))) {
+        target.values[row] == call.attributes.integer("ignored_index")) {
       continue;
     }
     for (std::size_t k = 0; k < classes; ++k) {
-      const double wanted =
-          soft ? target.values[row * classes + k] : (target.values[row] == static_cast<double>(k) ? 1 : 0);
+      const double wanted = soft ? target.values[row * classes + k] : (target.values[row] == k ? 1 : 0);
       q[k] += (1 - smoothing) * wanted;
     }
     loss.values[row / per_sample] += row_loss(x.values.data() + row * classes, q, focal);
@@ -53,12 +52,12 @@ void large_scores(int index, Tensor& tensor) {
 void fill_probabilities(int index, Tensor& tensor) {
   if (index != 1) return;
   int n = 0;
-  for (auto& value : tensor.as<float>()) value = static_cast<float>((n += 3) % 5) / 10.0F;
+  for (auto& value : tensor.as<float>()) value = ((n += 3) % 5) / 10.0F;
 }
 
 ReferenceResult kl_divergence_reference(const ReferenceCall& call) {
   const DoubleTensor &x = call.inputs[0], &target = call.inputs[1];
-  const auto batch = static_cast<std::size_t>(x.shape[0]), classes = static_cast<std::size_t>(x.shape.back());
+  const std::size_t batch = x.shape[0], classes = x.shape.back();
   const std::size_t rows = x.values.size() / classes;
   DoubleTensor loss{{x.shape[0]}, std::vector<double>(batch)}, count = loss;
   for (std::size_t row = 0; row < rows; ++row) {
@@ -77,7 +76,7 @@ ReferenceResult kl_divergence_reference(const ReferenceCall& call) {
 /// The sum that is reported, before the exp.
 ReferenceResult perplexity_reference(const ReferenceCall& call) {
   const DoubleTensor &x = call.inputs[0], &target = call.inputs[1];
-  const auto batch = static_cast<std::size_t>(x.shape[0]), classes = static_cast<std::size_t>(x.shape.back());
+  const std::size_t batch = x.shape[0], classes = x.shape.back();
   DoubleTensor value{{x.shape[0]}, std::vector<double>(batch)}, count = value;
   for (std::size_t row = 0; row < target.values.size(); ++row) {
     double sum = 0;

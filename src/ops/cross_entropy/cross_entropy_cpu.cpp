@@ -71,15 +71,10 @@ LOCKSTEP_VECTORIZED void subtract_scaled(const float* t, float scale, float* dx,
 class CrossEntropyCpu final : public Kernel {
  public:
   CrossEntropyCpu(const ClassRows& rows, float smoothing)
-      : rows_(rows),
-        blocks_{rows.classes},
-        keep_(1 - smoothing),
-        spread_(smoothing / static_cast<float>(rows.classes)) {}
+      : rows_(rows), blocks_{rows.classes}, keep_(1 - smoothing), spread_(smoothing / rows.classes) {}
 
   /// Holds the losses of a sample's rows, and a row's sums by block.
-  [[nodiscard]] std::size_t workspace_bytes() const override {
-    return static_cast<std::size_t>(rows_.per_sample + 2 * blocks_.count()) * sizeof(float);
-  }
+  std::size_t workspace_bytes() const override { return (rows_.per_sample + 2 * blocks_.count()) * sizeof(float); }
 
   void forward(const ForwardCall& call) override {
     const bool training = !call.saved.empty();
@@ -114,11 +109,9 @@ class CrossEntropyCpu final : public Kernel {
     RowNormalizer normalizer;
   };
   /// Sum of a row's target after smoothing.
-  [[nodiscard]] float weight_of(const float* t) const {
-    return keep_ * sum_of(t, rows_.classes) + spread_ * static_cast<float>(rows_.classes);
-  }
+  float weight_of(const float* t) const { return keep_ * sum_of(t, rows_.classes) + spread_ * rows_.classes; }
   /// `scratch`: two floats a block.
-  [[nodiscard]] RowLoss row_loss(const ForwardCall& call, std::int64_t row, float* scratch) const {
+  RowLoss row_loss(const ForwardCall& call, std::int64_t row, float* scratch) const {
     const std::int64_t n = rows_.classes;
     const float* x = input(call) + row * n;
     const auto [maximum, exponentials, total] = row_sums(x, blocks_, {scratch, scratch + blocks_.count()}, spread_ > 0);

@@ -31,7 +31,7 @@ struct LogLossRows {
   LOCKSTEP_HOST_DEVICE float weight_of(Group& group, std::int64_t row) const {
     const std::int64_t n = target.classes;
     const float* t = target.weights + row * n;
-    return keep * group.sum(n, [=](std::int64_t i) { return t[i]; }) + spread * static_cast<float>(n);
+    return keep * group.sum(n, [=](std::int64_t i) { return t[i]; }) + spread * n;
   }
 };
 
@@ -44,7 +44,7 @@ struct RowNormalizers {
 struct RowBlock {
   std::int64_t row, number;
   LOCKSTEP_HOST_DEVICE RowBlock(std::int64_t i, const Divisor& blocks) : row(i / blocks), number(i % blocks) {}
-  [[nodiscard]] LOCKSTEP_HOST_DEVICE std::int64_t first() const { return number * kClassBlock; }  ///< class
+  LOCKSTEP_HOST_DEVICE std::int64_t first() const { return number * kClassBlock; }  ///< class
 };
 
 /// [rows, blocks]
@@ -65,7 +65,7 @@ struct BlockExponentialsFunctor {
     if (!rows.target.counts(block.row)) return;
     const std::int64_t n = rows.target.classes;
     const float* x = rows.x + block.row * n + block.first();
-    const int size = static_cast<int>(ClassBlocks{n}.size(block.number));
+    const int size = ClassBlocks{n}.size(block.number);
     if (size == kClassBlock) {
       sum<true>(group, x, size, i);
     } else {
@@ -190,13 +190,9 @@ template <class Grid, class T>
 class LogLossGrid final : public Kernel {
  public:
   LogLossGrid(const ClassRows& rows, float smoothing, std::int64_t gap)
-      : rows_(rows),
-        blocks_{rows.classes},
-        keep_(1 - smoothing),
-        spread_(smoothing / static_cast<float>(rows.classes)),
-        gap_(gap) {}
+      : rows_(rows), blocks_{rows.classes}, keep_(1 - smoothing), spread_(smoothing / rows.classes), gap_(gap) {}
 
-  [[nodiscard]] std::size_t workspace_bytes() const override {
+  std::size_t workspace_bytes() const override {
     return static_cast<std::size_t>(rows_.rows() + 2 * sums_of_blocks()) * sizeof(float);
   }
   void forward(const ForwardCall& call) override {
@@ -226,7 +222,7 @@ class LogLossGrid final : public Kernel {
   }
 
  private:
-  [[nodiscard]] std::int64_t sums_of_blocks() const { return blocks_.several() ? rows_.rows() * blocks_.count() : 0; }
+  std::int64_t sums_of_blocks() const { return blocks_.several() ? rows_.rows() * blocks_.count() : 0; }
 
   ClassRows rows_;
   ClassBlocks blocks_;
@@ -245,7 +241,7 @@ std::unique_ptr<Kernel> make_log_loss_of(const KernelRequest& request, double la
 template <class Grid>
 std::unique_ptr<Kernel> make_cross_entropy_grid(const KernelRequest& request) {
   if (focal_of(*request.attributes) > 0) {
-    const auto smoothing = static_cast<float>(request.attributes->number("label_smoothing"));
+    const float smoothing = request.attributes->number("label_smoothing");
     const FocalTerm focal(focal_of(*request.attributes));
     return make_for_gradient(request, [&]<class T>(T /*element*/) -> std::unique_ptr<Kernel> {
       return std::make_unique<ClassTermsGrid<Grid, FocalTerm, T>>(ClassRows(request), smoothing, focal,

@@ -11,9 +11,9 @@ ReferenceResult dropout_reference(const ReferenceCall& call) {
   const double rate = call.attributes.number("rate");
   if (call.mode == Mode::inference || y.values.empty()) return {{y}, {}};
   const std::uint64_t key = dropout_key(call.step, hash_name("dropout"));
-  const std::size_t size = y.values.size() / static_cast<std::size_t>(y.shape[0]);
+  const std::size_t size = y.values.size() / y.shape[0];
   for (std::size_t i = 0; i < y.values.size(); ++i) {
-    const std::uint64_t position = static_cast<std::uint64_t>(call.step.first_position) + i / size;
+    const std::uint64_t position = call.step.first_position + i / size;
     const bool kept = dropout_word(key, position, i % size) >= dropout_threshold(rate);
     y.values[i] = kept ? y.values[i] / (1 - rate) : 0;
   }

@@ -22,8 +22,8 @@ struct DropoutFunctor {
   std::uint32_t threshold;
   float scale;
   LOCKSTEP_HOST_DEVICE void operator()(std::int64_t i) const {
-    const auto position = static_cast<std::uint64_t>(step->first_position + i / size);
-    const std::uint32_t word = dropout_word(dropout_key(*step, layer), position, static_cast<std::uint64_t>(i % size));
+    const std::uint64_t position = step->first_position + i / size;
+    const std::uint32_t word = dropout_word(dropout_key(*step, layer), position, i % size);
     y[i] = word >= threshold ? x[i] * scale : 0.0F;
   }
 };
@@ -37,7 +37,7 @@ class DropoutGrid final : public Kernel {
         size_(batch_ == 0 ? 0 : spec.elements() / batch_),
         active_(mode == Mode::training && rate > 0),
         threshold_(dropout_threshold(rate)),
-        scale_(static_cast<float>(1 / (1 - rate))) {}
+        scale_(1 / (1 - rate)) {}
 
   void forward(const ForwardCall& call) override { apply(stream_of(call), call.step, input<T>(call), output<T>(call)); }
   void backward(const BackwardCall& call) override {

@@ -16,7 +16,7 @@ constexpr std::uint64_t dropout_key(const StepContext& step, std::uint64_t layer
 
 /// An element whose word is below this is dropped.
 inline std::uint32_t dropout_threshold(double rate) {
-  return static_cast<std::uint32_t>(rate * 4294967296.0);
+  return rate * 4294967296.0;
 }
 
 constexpr PhiloxWords dropout_counter(std::uint64_t block, std::uint64_t position) {

@@ -26,16 +26,16 @@ LOCKSTEP_VECTORIZED void draw_group(std::uint64_t key, std::uint64_t first_block
                                     std::uint32_t* words) {
   for (std::uint32_t lane = 0; lane < kMaskLanes; ++lane) {
     std::uint32_t c0 = static_cast<std::uint32_t>(first_block) + lane;  // a multiple of 16: no carry
-    auto c1 = static_cast<std::uint32_t>(first_block >> 32);
-    auto c2 = static_cast<std::uint32_t>(position), c3 = static_cast<std::uint32_t>(position >> 32);
-    auto key0 = static_cast<std::uint32_t>(key), key1 = static_cast<std::uint32_t>(key >> 32);
+    std::uint32_t c1 = first_block >> 32;
+    std::uint32_t c2 = position, c3 = position >> 32;
+    std::uint32_t key0 = key, key1 = key >> 32;
 #pragma GCC unroll 10
     for (int round = 0; round < 10; ++round) {
       const std::uint64_t p0 = std::uint64_t{0xD2511F53} * c0, p1 = std::uint64_t{0xCD9E8D57} * c2;
       c0 = static_cast<std::uint32_t>(p1 >> 32) ^ c1 ^ key0;
       c2 = static_cast<std::uint32_t>(p0 >> 32) ^ c3 ^ key1;
-      c1 = static_cast<std::uint32_t>(p1);
-      c3 = static_cast<std::uint32_t>(p0);
+      c1 = p1;
+      c3 = p0;
       key0 += 0x9E3779B9;
       key1 += 0xBB67AE85;
     }
@@ -59,7 +59,7 @@ class DropoutCpu final : public Kernel {
         size_(batch_ == 0 ? 0 : spec.elements() / batch_),
         active_(mode == Mode::training && rate > 0),
         threshold_(dropout_threshold(rate)),
-        scale_(static_cast<float>(1 / (1 - rate))) {}
+        scale_(1 / (1 - rate)) {}
 
   void forward(const ForwardCall& call) override { apply(call.step, input(call), output(call)); }
   void backward(const BackwardCall& call) override {
@@ -69,16 +69,16 @@ class DropoutCpu final : public Kernel {
  private:
   void apply(const StepContext* step, const float* x, float* y) const {
     if (!active_) {
-      if (batch_ * size_ > 0) std::memcpy(y, x, static_cast<std::size_t>(batch_ * size_) * sizeof(float));
+      if (batch_ * size_ > 0) std::memcpy(y, x, (batch_ * size_) * sizeof(float));
       return;
     }
     LOCKSTEP_CHECK(step != nullptr, "dropout needs the step");
     const std::uint64_t key = dropout_key(*step, layer_);
     std::uint32_t words[kGroup];
     for (std::int64_t sample = 0; sample < batch_; ++sample) {
-      const auto position = static_cast<std::uint64_t>(step->first_position + sample);
+      const std::uint64_t position = step->first_position + sample;
       for (std::int64_t e = 0; e < size_; e += kGroup) {
-        draw_group(key, static_cast<std::uint64_t>(e / kGroup * kMaskLanes), position, words);
+        draw_group(key, e / kGroup * kMaskLanes, position, words);
         const std::int64_t at = sample * size_ + e;
         keep(words, threshold_, scale_, x + at, y + at, std::min(kGroup, size_ - e));
       }

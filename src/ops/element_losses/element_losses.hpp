@@ -46,7 +46,7 @@ struct HuberError {
   static constexpr bool kBinary = false;
   static constexpr int kCost = 6, kGradientCost = 4;
   float delta;
-  explicit HuberError(const Attributes& settings) : delta(static_cast<float>(settings.number("delta"))) {}
+  explicit HuberError(const Attributes& settings) : delta(settings.number("delta")) {}
 
   template <class F>
   LOCKSTEP_HOST_DEVICE LOCKSTEP_INLINE F of(const F& x, const F& t) const {
@@ -69,9 +69,9 @@ struct BinaryCrossEntropy {
   static constexpr int kCost = 50, kGradientCost = 35;
   float weight, keep, spread;  // q = keep * t + spread
   explicit BinaryCrossEntropy(const Attributes& settings)
-      : weight(static_cast<float>(settings.number("positive_weight"))),
-        keep(static_cast<float>(1 - settings.number("label_smoothing"))),
-        spread(static_cast<float>(settings.number("label_smoothing") / 2)) {}
+      : weight(settings.number("positive_weight")),
+        keep(1 - settings.number("label_smoothing")),
+        spread(settings.number("label_smoothing") / 2) {}
 
   template <class F>
   LOCKSTEP_HOST_DEVICE LOCKSTEP_INLINE F of(const F& x, const F& t) const {
@@ -96,8 +96,7 @@ struct FocalBinaryCrossEntropy {
   static constexpr int kCost = 95, kGradientCost = 130;
   BinaryCrossEntropy plain;
   float power;
-  explicit FocalBinaryCrossEntropy(const Attributes& settings)
-      : plain(settings), power(static_cast<float>(settings.number("focal"))) {}
+  explicit FocalBinaryCrossEntropy(const Attributes& settings) : plain(settings), power(settings.number("focal")) {}
 
   template <class F>
   LOCKSTEP_HOST_DEVICE LOCKSTEP_INLINE F of(const F& x, const F& t) const {

@@ -10,7 +10,7 @@ namespace {
 template <class Function>
 ReferenceResult element_loss_reference(const ReferenceCall& call, const Function& function) {
   const DoubleTensor &x = call.inputs[0], &target = call.inputs[1];
-  const auto batch = static_cast<std::size_t>(x.shape[0]);
+  const std::size_t batch = x.shape[0];
   DoubleTensor loss{{x.shape[0]}, std::vector<double>(batch)}, count = loss;
   for (std::size_t i = 0; i < x.values.size(); ++i) {
     loss.values[i / (x.values.size() / batch)] += function(x.values[i], target.values[i]);
@@ -96,7 +96,7 @@ OpCases make_huber_cases() {
   }
   return {"huber",
           [](const ReferenceCall& call) {
-            const auto delta = static_cast<double>(static_cast<float>(call.attributes.number("delta")));
+            const double delta = static_cast<float>(call.attributes.number("delta"));
             return element_loss_reference(call, [delta](double x, double t) {
               const double d = std::fabs(x - t);
               return d < delta ? 0.5 * d * d : delta * (d - 0.5 * delta);

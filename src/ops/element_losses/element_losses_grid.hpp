@@ -32,7 +32,7 @@ struct ElementLossFunctor {
       return with.of(from[first + i], t);
     });
     float *loss_to = loss + sample, *count_to = count + sample;
-    const auto counted = static_cast<float>(size);
+    const float counted = size;
     group.once([=] {
       *loss_to = total;
       *count_to = counted;

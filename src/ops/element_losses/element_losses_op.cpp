@@ -43,14 +43,14 @@ class ElementLossCpu final : public Kernel {
  public:
   explicit ElementLossCpu(const KernelRequest& request) : rows_(request), formula_(*request.attributes) {}
 
-  [[nodiscard]] std::size_t workspace_bytes() const override { return rows_.workspace_bytes(); }
+  std::size_t workspace_bytes() const override { return rows_.workspace_bytes(); }
 
   void forward(const ForwardCall& call) override {
     for (std::int64_t sample = 0; sample < rows_.batch; ++sample) {
       const float* t = rows_.target(call.inputs[1], sample, call.workspace);
       if (Formula::kBinary) rows_.require_shares("binary_cross_entropy", t);
       output(call, 0)[sample] = sum_of_losses(formula_, input(call) + sample * rows_.size, t, rows_.size);
-      output(call, 1)[sample] = static_cast<float>(rows_.size);
+      output(call, 1)[sample] = rows_.size;
     }
   }
 

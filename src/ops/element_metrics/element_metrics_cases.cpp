@@ -12,7 +12,7 @@ using Scored = std::function<std::pair<double, double>(double x, double t)>;
 
 ReferenceResult element_metric_reference(const ReferenceCall& call, const Scored& scored) {
   const DoubleTensor &x = call.inputs[0], &target = call.inputs[1];
-  const auto batch = static_cast<std::size_t>(x.shape[0]);
+  const std::size_t batch = x.shape[0];
   DoubleTensor value{{x.shape[0]}, std::vector<double>(batch)}, count = value;
   for (std::size_t i = 0; i < x.values.size(); ++i) {
     const auto [of_value, of_count] = scored(x.values[i], target.values[i]);
@@ -25,7 +25,7 @@ ReferenceResult element_metric_reference(const ReferenceCall& call, const Scored
 /// Logits on either side, some of them 0, and targets that are 0, 1 or between, some of them 0.5.
 void fill_answers(int index, Tensor& tensor) {
   int n = 0;
-  for (auto& value : tensor.as<float>()) value = static_cast<float>(n++ * 7 % (index == 0 ? 11 : 5)) / 4.0F - 1.25F;
+  for (auto& value : tensor.as<float>()) value = (n++ * 7 % (index == 0 ? 11 : 5)) / 4.0F - 1.25F;
   if (index == 1) {
     for (auto& value : tensor.as<float>()) value += 1.25F;
   }

@@ -30,7 +30,7 @@ class ElementMetricCpu final : public Kernel {
  public:
   explicit ElementMetricCpu(const KernelRequest& request) : rows_(request) {}
 
-  [[nodiscard]] std::size_t workspace_bytes() const override { return rows_.workspace_bytes(); }
+  std::size_t workspace_bytes() const override { return rows_.workspace_bytes(); }
 
   void forward(const ForwardCall& call) override {
     for (std::int64_t sample = 0; sample < rows_.batch; ++sample) {

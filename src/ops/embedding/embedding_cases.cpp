@@ -5,7 +5,7 @@ namespace lockstep::ops {
 namespace {
 
 ReferenceResult embedding_reference(const ReferenceCall& call) {
-  const auto width = static_cast<std::size_t>(call.attributes.integer("width"));
+  const std::size_t width = call.attributes.integer("width");
   DoubleTensor y{call.inputs[0].shape, {}};
   y.shape.push_back(call.attributes.integer("width"));
   for (const double id : call.inputs[0].values) {

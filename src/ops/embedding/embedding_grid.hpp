@@ -34,12 +34,10 @@ struct PositionLinks {
   LOCKSTEP_HOST_DEVICE void clear(std::int64_t i) const { links[i] = kNone; }
   /// `before`: kNone for the first one.
   LOCKSTEP_HOST_DEVICE void add(std::int64_t id, std::int64_t before, std::int64_t position) const {
-    links[before == kNone ? id : vocabulary + before] = static_cast<std::int32_t>(position);
+    links[before == kNone ? id : vocabulary + before] = position;
   }
-  [[nodiscard]] LOCKSTEP_HOST_DEVICE std::int64_t first(std::int64_t id) const { return links[id]; }
-  [[nodiscard]] LOCKSTEP_HOST_DEVICE std::int64_t after(std::int64_t position) const {
-    return links[vocabulary + position];
-  }
+  LOCKSTEP_HOST_DEVICE std::int64_t first(std::int64_t id) const { return links[id]; }
+  LOCKSTEP_HOST_DEVICE std::int64_t after(std::int64_t position) const { return links[vocabulary + position]; }
 };
 
 struct ClearLinksFunctor {
@@ -87,9 +85,7 @@ class EmbeddingGrid final : public Kernel {
     require_gpu_positions(positions);
   }
 
-  [[nodiscard]] std::size_t workspace_bytes() const override {
-    return static_cast<std::size_t>(vocabulary_ + positions_) * sizeof(std::int32_t);
-  }
+  std::size_t workspace_bytes() const override { return (vocabulary_ + positions_) * sizeof(std::int32_t); }
 
   void forward(const ForwardCall& call) override {
     const auto* weight = static_cast<const float*>(call.parameters[0]);

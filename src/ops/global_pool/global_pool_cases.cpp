@@ -9,7 +9,7 @@ namespace {
 /// How many positions of a sample count.
 std::int64_t count_of(const ReferenceCall& call, std::int64_t sample, std::int64_t all) {
   if (call.inputs.size() < 2) return all;
-  return static_cast<std::int64_t>(call.inputs[1].values[static_cast<std::size_t>(sample)]);
+  return call.inputs[1].values[sample];
 }
 
 ReferenceResult global_pool_reference(const ReferenceCall& call) {
@@ -20,13 +20,11 @@ ReferenceResult global_pool_reference(const ReferenceCall& call) {
   DoubleTensor y{{batch, channels}, {}};
   for (std::int64_t n = 0; n < batch; ++n) {
     for (std::int64_t c = 0; c < channels; ++c) {
-      const auto at = [&](std::int64_t p) {
-        return x.values[static_cast<std::size_t>((n * pixels + p) * channels + c)];
-      };
+      const auto at = [&](std::int64_t p) { return x.values[(n * pixels + p) * channels + c]; };
       double value = at(0);
       const std::int64_t count = count_of(call, n, pixels);
       for (std::int64_t p = 1; p < count; ++p) value = maximum ? std::max(value, at(p)) : value + at(p);
-      y.values.push_back(maximum ? value : value / static_cast<double>(count));
+      y.values.push_back(maximum ? value : value / count);
     }
   }
   return {{y}, {}};
@@ -34,23 +32,22 @@ ReferenceResult global_pool_reference(const ReferenceCall& call) {
 
 ReferenceResult over_axis_reference(const ReferenceCall& call, bool maximum) {
   const DoubleTensor& x = call.inputs[0];
-  const auto rank = static_cast<std::int64_t>(x.shape.size()), given = call.attributes.integer("axis");
-  const auto axis = static_cast<std::size_t>(given < 0 ? given + rank : given);
+  const std::int64_t rank = x.shape.size(), given = call.attributes.integer("axis");
+  const std::size_t axis = given < 0 ? given + rank : given;
   std::int64_t outer = 1, inner = 1;
   for (std::size_t i = 0; i < axis; ++i) outer *= x.shape[i];
   for (std::size_t i = axis + 1; i < x.shape.size(); ++i) inner *= x.shape[i];
   DoubleTensor y{x.shape, {}};
-  y.shape.erase(y.shape.begin() + static_cast<std::ptrdiff_t>(axis));
+  y.shape.erase(y.shape.begin() + axis);
   for (std::int64_t o = 0; o < outer; ++o) {
     for (std::int64_t i = 0; i < inner; ++i) {
       std::vector<double> line;
       for (std::int64_t k = 0; k < count_of(call, o, x.shape[axis]); ++k) {
-        line.push_back(x.values[static_cast<std::size_t>((o * x.shape[axis] + k) * inner + i)]);
+        line.push_back(x.values[(o * x.shape[axis] + k) * inner + i]);
       }
       double sum = 0;
       for (const double value : line) sum += value;
-      y.values.push_back(maximum ? *std::max_element(line.begin(), line.end())
-                                 : sum / static_cast<double>(line.size()));
+      y.values.push_back(maximum ? *std::max_element(line.begin(), line.end()) : sum / line.size());
     }
   }
   return {{y}, {}};

@@ -22,7 +22,7 @@ struct MeanOfPixelsFunctor {
     const std::int64_t count = counts.of(i / shape.channels);
     float sum = 0;
     for (std::int64_t p = 0; p < count; ++p) sum += pixel[p * shape.channels];
-    y[i] = sum * (1.0F / static_cast<float>(count));
+    y[i] = sum * (1.0F / count);
   }
 };
 
@@ -34,7 +34,7 @@ struct MeanGradientFunctor {
   Lengths counts;
   LOCKSTEP_HOST_DEVICE void operator()(std::int64_t i) const {
     const std::int64_t count = counts.of(i / shape.channels);
-    const float share = dy[i] * (1.0F / static_cast<float>(count));
+    const float share = dy[i] * (1.0F / count);
     for (std::int64_t p = 0; p < shape.pixels; ++p) dx[shape.first(i) + p * shape.channels] = p < count ? share : 0.0F;
   }
 };
@@ -55,7 +55,7 @@ struct LargestOfPixelsFunctor {
       const float value = pixel[p * shape.channels];
       if (!(value > best || value != value)) continue;  // a NaN wins, so that it is not lost
       best = value;
-      place = static_cast<std::int32_t>(p);
+      place = p;
     }
     y[i] = best;
     if (winner != nullptr) winner[i] = place;

@@ -25,12 +25,12 @@ LOCKSTEP_VECTORIZED void mean_of_pixels(const float* x, float* y, std::int64_t p
   for (std::int64_t p = 0; p < pixels; ++p) {
     for (std::int64_t c = 0; c < channels; ++c) y[c] += x[p * channels + c];
   }
-  const float factor = 1.0F / static_cast<float>(pixels);
+  const float factor = 1.0F / pixels;
   for (std::int64_t c = 0; c < channels; ++c) y[c] *= factor;
 }
 
 LOCKSTEP_VECTORIZED void mean_gradient(const float* dy, float* dx, std::int64_t pixels, std::int64_t channels) {
-  const float factor = 1.0F / static_cast<float>(pixels);
+  const float factor = 1.0F / pixels;
   for (std::int64_t p = 0; p < pixels; ++p) {
     for (std::int64_t c = 0; c < channels; ++c) dx[p * channels + c] = dy[c] * factor;
   }
@@ -60,9 +60,7 @@ class GlobalPoolCpu final : public Kernel {
         batch_(shape.channels == 0 ? 0 : request.outputs[0].elements() / shape.channels),
         shape_(shape) {}
 
-  [[nodiscard]] std::size_t workspace_bytes() const override {
-    return training_ ? 0 : static_cast<std::size_t>(shape_.channels) * sizeof(std::int32_t);
-  }
+  std::size_t workspace_bytes() const override { return training_ ? 0 : shape_.channels * sizeof(std::int32_t); }
 
   void forward(const ForwardCall& call) override {
     const auto [pixels, channels] = shape_;
@@ -158,7 +156,7 @@ Signature infer_global_pool(const Attributes& attributes, std::span<const Tensor
 
 Cost global_pool_cost(const Attributes& /*attributes*/, std::span<const TensorSpec> inputs,
                       const Signature& /*signature*/) {
-  const auto n = static_cast<double>(inputs[0].elements());
+  const double n = inputs[0].elements();
   return {n, n};
 }
 
@@ -174,7 +172,7 @@ Signature infer_over_axis(const std::string& op, bool maximum, const Attributes&
                             to_string(input.shape), size));
   }
   Shape& out = signature.outputs[0].shape;
-  out.erase(out.begin() + static_cast<std::ptrdiff_t>(axis));
+  out.erase(out.begin() + axis);
   if (maximum) signature.saved.push_back({DType::i32, out});  // index of the winner
   take_lengths(op, maximum, axis, inputs, signature);
   return signature;

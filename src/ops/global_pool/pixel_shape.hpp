@@ -13,7 +13,7 @@ namespace lockstep::ops {
 struct PixelShape {
   std::int64_t pixels, channels;
   /// Pixel 0 of output i.
-  [[nodiscard]] LOCKSTEP_HOST_DEVICE std::int64_t first(std::int64_t i) const {
+  LOCKSTEP_HOST_DEVICE std::int64_t first(std::int64_t i) const {
     return i / channels * pixels * channels + i % channels;
   }
 };

@@ -10,8 +10,8 @@ namespace {
 void normalize_group(const ReferenceCall& call, std::size_t sample, std::size_t first, std::size_t width,
                      DoubleTensor& y) {
   const DoubleTensor& x = call.inputs[0];
-  const auto channels = static_cast<std::size_t>(x.shape.back());
-  const std::size_t of_sample = x.values.size() / static_cast<std::size_t>(x.shape[0]);
+  const std::size_t channels = x.shape.back();
+  const std::size_t of_sample = x.values.size() / x.shape[0];
   const auto each = [&](const auto& use) {
     for (std::size_t at = 0; at < of_sample; ++at) {
       const std::size_t channel = at % channels;
@@ -19,7 +19,7 @@ void normalize_group(const ReferenceCall& call, std::size_t sample, std::size_t 
     }
   };
   const std::size_t elements = of_sample / channels * width;
-  const auto n = static_cast<double>(elements);
+  const double n = elements;
   double mean = 0, variance = 0;
   each([&](std::size_t at, std::size_t) { mean += x.values[at] / n; });
   each([&](std::size_t at, std::size_t) { variance += (x.values[at] - mean) * (x.values[at] - mean) / n; });
@@ -33,7 +33,7 @@ void normalize_group(const ReferenceCall& call, std::size_t sample, std::size_t 
 ReferenceResult group_norm_reference(const ReferenceCall& call) {
   const DoubleTensor& x = call.inputs[0];
   DoubleTensor y = x;
-  const auto channels = static_cast<std::size_t>(x.shape.back());
+  const std::size_t channels = x.shape.back();
   const std::size_t groups =
       call.attributes.has("groups") ? static_cast<std::size_t>(call.attributes.integer("groups")) : channels;
   for (std::size_t sample = 0; sample < static_cast<std::size_t>(x.shape[0]); ++sample) {

@@ -24,7 +24,7 @@ struct GroupNormFunctor {
   LOCKSTEP_HOST_DEVICE void operator()(Group& group, std::int64_t number) const {
     const GroupSizes s = sizes;
     const T* from = x;
-    const auto n = static_cast<float>(s.elements());
+    const float n = s.elements();
     const float mean = group.sum(s.elements(), [=](std::int64_t i) { return from[s.offset(number, i)]; }) / n;
     const float squares = group.sum(s.elements(), [=](std::int64_t i) {
       const float centered = from[s.offset(number, i)] - mean;
@@ -60,7 +60,7 @@ struct GroupNormGradientFunctor {
     const T *from = x, *gradient = dy;
     T* to = dx;
     const float* w = weight;
-    const auto n = static_cast<float>(s.elements());
+    const float n = s.elements();
     const std::int64_t first = number % s.groups * s.width;
     const float mean = means[number], rstd = rstds[number];
     const auto z = [=](std::int64_t i) { return (from[s.offset(number, i)] - mean) * rstd; };
@@ -92,12 +92,10 @@ class GroupNormGrid final : public Kernel {
  public:
   explicit GroupNormGrid(const KernelRequest& request)
       : sizes_(group_sizes(request)),
-        epsilon_(static_cast<float>(request.attributes->number("epsilon"))),
+        epsilon_(request.attributes->number("epsilon")),
         affine_(!request.parameters.empty()) {}
 
-  [[nodiscard]] std::size_t workspace_bytes() const override {
-    return device::row_sums_bytes(sizes_.rows(), sizes_.channels());
-  }
+  std::size_t workspace_bytes() const override { return device::row_sums_bytes(sizes_.rows(), sizes_.channels()); }
 
   void forward(const ForwardCall& call) override {
     const bool save = !call.saved.empty();
@@ -109,7 +107,7 @@ class GroupNormGrid final : public Kernel {
                             save ? static_cast<float*>(call.saved[1]) : nullptr, epsilon_});
   }
 
-  [[nodiscard]] bool can_recompute() const override { return true; }
+  bool can_recompute() const override { return true; }
   void recompute(const ForwardCall& call) override { forward(call); }
 
   void backward(const BackwardCall& call) override {

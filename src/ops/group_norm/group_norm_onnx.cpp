@@ -12,11 +12,11 @@ void normalised(OnnxScope& scope, std::int64_t groups) {
     back.push_back(shape[i]);
     by_channel.push_back(1);
   }
-  const auto count = static_cast<std::size_t>(groups);
+  const std::size_t count = groups;
   const std::string x = scope.reshape(scope.input(0, Layout::channels_first), {0, groups, -1});
   const std::string ones = scope.constant(std::vector<float>(count, 1), {groups});
   const std::string zeros = scope.constant(std::vector<float>(count, 0), {groups});
-  const auto epsilon = static_cast<float>(scope.attributes().number("epsilon"));
+  const float epsilon = scope.attributes().number("epsilon");
   std::string y = scope.add("InstanceNormalization", {x, ones, zeros}, {{"epsilon", epsilon}});
   y = scope.reshape(y, back);
   if (scope.parameters() == 2) {

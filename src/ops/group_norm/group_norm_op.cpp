@@ -51,20 +51,18 @@ LOCKSTEP_VECTORIZED void gradient_of_group(const float* z, float* g, std::int64_
 class GroupNormCpu final : public Kernel {
  public:
   GroupNormCpu(const KernelRequest& request, const GroupSizes& sizes)
-      : sizes_(sizes),
-        epsilon_(static_cast<float>(request.attributes->number("epsilon"))),
-        affine_(!request.parameters.empty()) {}
+      : sizes_(sizes), epsilon_(request.attributes->number("epsilon")), affine_(!request.parameters.empty()) {}
 
   /// Two groups; or, of all rows, the terms of the weight's gradient, and what sums over rows take.
-  [[nodiscard]] std::size_t workspace_bytes() const override {
-    const auto groups = static_cast<std::size_t>(2 * sizes_.elements()) * sizeof(float);
+  std::size_t workspace_bytes() const override {
+    const auto groups = (2 * sizes_.elements()) * sizeof(float);
     return std::max(groups, terms_bytes() + device::row_sums_bytes(sizes_.rows(), sizes_.channels()));
   }
 
   void forward(const ForwardCall& call) override {
     auto* const group = static_cast<float*>(call.workspace);
     const bool save = !call.saved.empty();
-    const auto n = static_cast<float>(sizes_.elements());
+    const float n = sizes_.elements();
     for (std::int64_t number = 0; number < sizes_.samples * sizes_.groups; ++number) {
       gather(input(call), number, group);
       const float mean = sum_of_row(group, sizes_.elements()) / n;
@@ -80,7 +78,7 @@ class GroupNormCpu final : public Kernel {
     }
   }
 
-  [[nodiscard]] bool can_recompute() const override { return true; }
+  bool can_recompute() const override { return true; }
   void recompute(const ForwardCall& call) override { forward(call); }
 
   void backward(const BackwardCall& call) override {
@@ -90,9 +88,7 @@ class GroupNormCpu final : public Kernel {
   }
 
  private:
-  [[nodiscard]] std::size_t terms_bytes() const {
-    return static_cast<std::size_t>(sizes_.rows() * sizes_.channels()) * sizeof(float);
-  }
+  std::size_t terms_bytes() const { return (sizes_.rows() * sizes_.channels()) * sizeof(float); }
 
   void gather(const float* from, std::int64_t number, float* group) const {
     for (std::int64_t i = 0; i < sizes_.elements(); i += sizes_.width) {
@@ -134,7 +130,7 @@ class GroupNormCpu final : public Kernel {
   void input_gradients(const BackwardCall& call) const {
     const std::int64_t size = sizes_.elements();
     auto *const z = static_cast<float*>(call.workspace), *const g = z + size;
-    const auto n = static_cast<float>(size);
+    const float n = size;
     for (std::int64_t number = 0; number < sizes_.samples * sizes_.groups; ++number) {
       const float mean = static_cast<const float*>(call.saved[0])[number];
       const float rstd = static_cast<const float*>(call.saved[1])[number];

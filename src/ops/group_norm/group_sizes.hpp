@@ -12,17 +12,17 @@ namespace lockstep::ops {
 struct GroupSizes {
   std::int64_t samples = 0, positions = 1, groups = 1, width = 1;
 
-  [[nodiscard]] LOCKSTEP_HOST_DEVICE std::int64_t channels() const { return groups * width; }
-  [[nodiscard]] LOCKSTEP_HOST_DEVICE std::int64_t rows() const { return samples * positions; }
+  LOCKSTEP_HOST_DEVICE std::int64_t channels() const { return groups * width; }
+  LOCKSTEP_HOST_DEVICE std::int64_t rows() const { return samples * positions; }
   /// Elements of a group.
-  [[nodiscard]] LOCKSTEP_HOST_DEVICE std::int64_t elements() const { return positions * width; }
+  LOCKSTEP_HOST_DEVICE std::int64_t elements() const { return positions * width; }
   /// Where element i of a group lies; `number` counts the groups of all samples.
-  [[nodiscard]] LOCKSTEP_HOST_DEVICE std::int64_t offset(std::int64_t number, std::int64_t i) const {
+  LOCKSTEP_HOST_DEVICE std::int64_t offset(std::int64_t number, std::int64_t i) const {
     const std::int64_t sample = number / groups, group = number % groups;
     return (sample * positions + i / width) * channels() + group * width + i % width;
   }
   /// The group, of all samples, that an element of a row belongs to.
-  [[nodiscard]] LOCKSTEP_HOST_DEVICE std::int64_t group_of(std::int64_t row, std::int64_t channel) const {
+  LOCKSTEP_HOST_DEVICE std::int64_t group_of(std::int64_t row, std::int64_t channel) const {
     return row / positions * groups + channel / width;
   }
 };

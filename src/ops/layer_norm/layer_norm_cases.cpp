@@ -8,8 +8,8 @@ namespace {
 
 void normalize_row(const double* x, const ReferenceCall& call, double* y, std::size_t n) {
   double mean = 0, variance = 0;
-  for (std::size_t i = 0; i < n; ++i) mean += x[i] / static_cast<double>(n);
-  for (std::size_t i = 0; i < n; ++i) variance += (x[i] - mean) * (x[i] - mean) / static_cast<double>(n);
+  for (std::size_t i = 0; i < n; ++i) mean += x[i] / n;
+  for (std::size_t i = 0; i < n; ++i) variance += (x[i] - mean) * (x[i] - mean) / n;
   for (std::size_t i = 0; i < n; ++i) {
     const double z = (x[i] - mean) / std::sqrt(variance + call.attributes.number("epsilon"));
     y[i] = z * call.parameters[0].values[i] + (call.parameters.size() > 1 ? call.parameters[1].values[i] : 0);
@@ -19,7 +19,7 @@ void normalize_row(const double* x, const ReferenceCall& call, double* y, std::s
 ReferenceResult layer_norm_reference(const ReferenceCall& call) {
   const DoubleTensor& x = call.inputs[0];
   DoubleTensor y = x;
-  const auto n = static_cast<std::size_t>(x.shape.back());
+  const std::size_t n = x.shape.back();
   for (std::size_t at = 0; at < x.values.size(); at += n) normalize_row(&x.values[at], call, &y.values[at], n);
   return {{y}, {}};
 }

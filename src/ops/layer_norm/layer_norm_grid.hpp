@@ -26,7 +26,7 @@ struct RowMoments {
 };
 template <class Group, class T>
 LOCKSTEP_HOST_DEVICE RowMoments row_moments(Group& group, const T* x, std::int64_t size, float epsilon) {
-  const auto n = static_cast<float>(size);
+  const float n = size;
   const float mean = group.sum(size, [=](std::int64_t i) { return x[i]; }) / n;
   const float squares = group.sum(size, [=](std::int64_t i) { return (x[i] - mean) * (x[i] - mean); });
   return {mean, 1.0F / std::sqrt(squares / n + epsilon)};
@@ -140,7 +140,7 @@ struct LaneGradientSums {
     for (; i < row.size; i += kLanes) add(row.of(i));
   }
   template <class Term>
-  [[nodiscard]] LOCKSTEP_HOST_DEVICE float sum(int /*lane*/, int /*n*/, const Term& term) const {
+  LOCKSTEP_HOST_DEVICE float sum(int /*lane*/, int /*n*/, const Term& term) const {
     return term(sums);
   }
 
@@ -204,7 +204,7 @@ struct LayerNormGradientFunctor {
   LOCKSTEP_HOST_DEVICE GradientTerms mean_terms(Group& group, const Row& row) const {
     typename Group::template Row<LaneGradientSums> sums;
     group.read(sums, 0, row);
-    const auto n = static_cast<float>(size);
+    const float n = size;
     return {group.sum(sums, 0, [](const GradientTerms& of_lane) { return of_lane.g; }) / n,
             group.sum(sums, 0, [](const GradientTerms& of_lane) { return of_lane.gz; }) / n};
   }
@@ -213,10 +213,9 @@ struct LayerNormGradientFunctor {
 template <class Grid, class T>
 class LayerNormGrid final : public Kernel {
  public:
-  LayerNormGrid(Rows rows, double epsilon, bool bias)
-      : rows_(rows), epsilon_(static_cast<float>(epsilon)), bias_(bias) {}
+  LayerNormGrid(Rows rows, double epsilon, bool bias) : rows_(rows), epsilon_(epsilon), bias_(bias) {}
 
-  [[nodiscard]] std::size_t workspace_bytes() const override {
+  std::size_t workspace_bytes() const override {
     return device::row_sums_bytes<WeightAndBias>(rows_.count, rows_.size);
   }
 
@@ -229,8 +228,8 @@ class LayerNormGrid final : public Kernel {
                                           save ? static_cast<float*>(call.saved[1]) : nullptr, rows_.size, epsilon_});
   }
 
-  [[nodiscard]] bool can_recompute() const override { return true; }
-  [[nodiscard]] bool adds_input_gradient() const override { return true; }
+  bool can_recompute() const override { return true; }
+  bool adds_input_gradient() const override { return true; }
   void recompute(const ForwardCall& call) override { forward(call); }
 
   void backward(const BackwardCall& call) override {

@@ -34,7 +34,7 @@ LOCKSTEP_INLINE float squares(const float* x, float mean, std::int64_t n) {
 
 LOCKSTEP_VECTORIZED void normalize(const float* x, const float* weight, const float* bias, float* y, float* means,
                                    float* rstds, Rows rows, float epsilon) {
-  const auto n = static_cast<float>(rows.size);
+  const float n = rows.size;
   for (std::int64_t row = 0; row < rows.count; ++row) {
     const float* xr = x + row * rows.size;
     float* yr = y + row * rows.size;
@@ -73,7 +73,7 @@ LOCKSTEP_INLINE void input_gradient_row(const Row& row, const float* weight, flo
     sum_g += g;
     sum_gz += g * ((x - row.mean) * row.rstd);
   }
-  const auto size = static_cast<float>(n);
+  const float size = n;
   const float mean_g = device::combine(sum_g) / size, mean_gz = device::combine(sum_gz) / size;
   for (std::int64_t i = 0; i < n; ++i) {
     const float z = (row.x[i] - row.mean) * row.rstd;
@@ -91,10 +91,9 @@ LOCKSTEP_VECTORIZED void input_gradients(const float* x, const float* dy, const 
 
 class LayerNormCpu final : public Kernel {
  public:
-  LayerNormCpu(Rows rows, double epsilon, bool bias)
-      : rows_(rows), epsilon_(static_cast<float>(epsilon)), bias_(bias) {}
+  LayerNormCpu(Rows rows, double epsilon, bool bias) : rows_(rows), epsilon_(epsilon), bias_(bias) {}
 
-  [[nodiscard]] std::size_t workspace_bytes() const override { return device::row_sums_bytes(rows_.count, rows_.size); }
+  std::size_t workspace_bytes() const override { return device::row_sums_bytes(rows_.count, rows_.size); }
 
   void forward(const ForwardCall& call) override {
     const bool save = !call.saved.empty();
@@ -104,7 +103,7 @@ class LayerNormCpu final : public Kernel {
               rows_, epsilon_);
   }
 
-  [[nodiscard]] bool can_recompute() const override { return true; }
+  bool can_recompute() const override { return true; }
   void recompute(const ForwardCall& call) override { forward(call); }
 
   void backward(const BackwardCall& call) override {

@@ -113,7 +113,7 @@ class LibraryLinear final : public GeluProducts {
         make(weight_gradient_product(sizes), weight_gradient_forms(types(DType::f32), bias), wanted.weight_gradient);
   }
 
-  [[nodiscard]] std::size_t workspace_bytes() const override {
+  std::size_t workspace_bytes() const override {
     std::size_t bytes = 0;
     for (const auto* product : {&output_, &input_gradient_, &weight_gradient_}) {
       if (*product) bytes = std::max(bytes, (*product)->workspace_bytes());
@@ -121,8 +121,8 @@ class LibraryLinear final : public GeluProducts {
     return std::max(scratch_bytes() + bytes, own_->workspace_bytes());
   }
 
-  [[nodiscard]] std::int64_t gradient_gap() const override { return own_->gradient_gap(); }
-  [[nodiscard]] std::string algorithms() const override {
+  std::int64_t gradient_gap() const override { return own_->gradient_gap(); }
+  std::string algorithms() const override {
     const auto name = [](const std::optional<Product>& product) {
       return product ? product->name() : std::string(device::kOwnKernel);
     };
@@ -192,7 +192,7 @@ class LibraryLinear final : public GeluProducts {
   static bool rounds_after(const std::optional<Product>& product, const TensorSpec& spec) {
     return product && product->form().types.result != spec.dtype;
   }
-  [[nodiscard]] bool sums_bias() const {
+  bool sums_bias() const {
     return weight_gradient_ && weight_gradient_->form().epilogue == device::Epilogue::sums_of_b;
   }
   const void* bias_as_wanted(const ProductCall& call, const float* bias) const {
@@ -201,17 +201,15 @@ class LibraryLinear final : public GeluProducts {
     device::launch_cast<Grid>(call.stream, device::Cast::downcast, type, bias, call.workspace, features_);
     return call.workspace;
   }
-  [[nodiscard]] std::size_t scratch_bytes() const {
+  std::size_t scratch_bytes() const {
     std::int64_t floats = sums_bias() || rounds_bias() ? features_ : 0;
     if (rounds_after(output_, out_)) floats = std::max(floats, out_.elements());
     if (rounds_after(input_gradient_, in_)) floats = std::max(floats, in_.elements());
     return std::max(aligned_for_libraries(static_cast<std::size_t>(floats) * sizeof(float)),
                     padded_ ? padded_->workspace_bytes() : 0);
   }
-  [[nodiscard]] bool rounds_bias() const { return output_ && output_->form().bias != DType::f32; }
-  [[nodiscard]] void* rest(const ProductCall& call) const {
-    return static_cast<std::byte*>(call.workspace) + scratch_bytes();
-  }
+  bool rounds_bias() const { return output_ && output_->form().bias != DType::f32; }
+  void* rest(const ProductCall& call) const { return static_cast<std::byte*>(call.workspace) + scratch_bytes(); }
 
   std::unique_ptr<GeluProducts> own_;
   TensorSpec in_, out_;

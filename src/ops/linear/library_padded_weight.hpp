@@ -57,14 +57,14 @@ class PaddedWeight {
 
   /// Of a product that makes a part of the output, whose rows are as long as the padded weight; nothing if the output
   /// cannot be made in parts.
-  [[nodiscard]] std::optional<LinearSizes> output_sizes() const {
+  std::optional<LinearSizes> output_sizes() const {
     if (parts_ == 0) return std::nullopt;
     return LinearSizes{sizes_.rows / parts_, sizes_.in, sizes_.dy_step()};
   }
   /// Of the product that makes the input's gradient.
-  [[nodiscard]] LinearSizes input_gradient_sizes() const { return {sizes_.rows, sizes_.in, sizes_.dy_step()}; }
+  LinearSizes input_gradient_sizes() const { return {sizes_.rows, sizes_.in, sizes_.dy_step()}; }
 
-  [[nodiscard]] std::size_t workspace_bytes() const { return weight_bytes() + part_bytes(); }
+  std::size_t workspace_bytes() const { return weight_bytes() + part_bytes(); }
 
   /// product(weight, x, y): a part of the output, in fp32.
   template <class Grid, class Product>
@@ -114,10 +114,10 @@ class PaddedWeight {
     });
     return call.workspace;
   }
-  [[nodiscard]] std::size_t weight_bytes() const {
+  std::size_t weight_bytes() const {
     return aligned_for_libraries(static_cast<std::size_t>(sizes_.dy_step() * sizes_.in) * size_of(type_));
   }
-  [[nodiscard]] std::size_t part_bytes() const {
+  std::size_t part_bytes() const {
     if (parts_ == 0) return 0;
     return aligned_for_libraries(static_cast<std::size_t>(sizes_.rows / parts_ * sizes_.dy_step()) * sizeof(float));
   }

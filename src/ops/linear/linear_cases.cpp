@@ -9,7 +9,7 @@ namespace {
 
 DoubleTensor linear_reference(const ReferenceCall& call, const DoubleTensor& x) {
   const DoubleTensor& weight = call.parameters[0];
-  const auto out = static_cast<std::size_t>(weight.shape[0]), in = static_cast<std::size_t>(weight.shape[1]);
+  const std::size_t out = weight.shape[0], in = weight.shape[1];
   const std::size_t rows = x.values.size() / in;
   DoubleTensor y{x.shape, std::vector<double>(rows * out)};
   y.shape.back() = weight.shape[0];

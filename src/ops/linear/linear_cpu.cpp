@@ -34,8 +34,8 @@ class LinearCpu final : public Kernel {
         forward_(in_, out_, rows_, request.keeps_weights, true),
         backward_(in_, out_, rows_, request.keeps_weights, false) {}
 
-  [[nodiscard]] std::size_t workspace_bytes() const override { return bias_ ? device::row_sums_bytes(rows_, out_) : 0; }
-  [[nodiscard]] std::size_t kept_bytes() const override { return forward_.bytes() + (trains_ ? backward_.bytes() : 0); }
+  std::size_t workspace_bytes() const override { return bias_ ? device::row_sums_bytes(rows_, out_) : 0; }
+  std::size_t kept_bytes() const override { return forward_.bytes() + (trains_ ? backward_.bytes() : 0); }
 
   void forward(const ForwardCall& call) override {
     if (bias_) fill_rows(static_cast<const float*>(call.parameters[1]), output(call), rows_, out_);
@@ -57,7 +57,7 @@ class LinearCpu final : public Kernel {
   }
 
   /// For the weight, if its product is a single block: then it is complete before it is added.
-  [[nodiscard]] bool adds_gradient(std::size_t parameter) const override {
+  bool adds_gradient(std::size_t parameter) const override {
     return parameter == 0 && rows_ > 0 && rows_ <= device::kGemmDepth;
   }
 

@@ -32,11 +32,11 @@ class LinearGeluCpu final : public Kernel {
   explicit LinearGeluCpu(const KernelRequest& request)
       : linear_(make_linear_cpu(request)), gelu_(gelu_of(request.outputs[0])) {}
 
-  [[nodiscard]] std::size_t workspace_bytes() const override {
+  std::size_t workspace_bytes() const override {
     return std::max(linear_->workspace_bytes(), gelu_->workspace_bytes());
   }
 
-  [[nodiscard]] std::size_t kept_bytes() const override { return linear_->kept_bytes(); }
+  std::size_t kept_bytes() const override { return linear_->kept_bytes(); }
 
   void forward(const ForwardCall& call) override {
     linear_->forward(call);
@@ -47,7 +47,7 @@ class LinearGeluCpu final : public Kernel {
     gelu_->forward(of_gelu);
   }
   void backward(const BackwardCall& call) override { linear_->backward(call); }
-  [[nodiscard]] bool adds_gradient(std::size_t parameter) const override { return linear_->adds_gradient(parameter); }
+  bool adds_gradient(std::size_t parameter) const override { return linear_->adds_gradient(parameter); }
 
  private:
   std::unique_ptr<Kernel> linear_, gelu_;
@@ -70,9 +70,9 @@ class GeluLinearCpu final : public Kernel {
   explicit GeluLinearCpu(const KernelRequest& request)
       : linear_(make_linear_cpu(request)), n_(request.inputs[1].elements()) {}
 
-  [[nodiscard]] std::size_t workspace_bytes() const override { return linear_->workspace_bytes(); }
+  std::size_t workspace_bytes() const override { return linear_->workspace_bytes(); }
 
-  [[nodiscard]] std::size_t kept_bytes() const override { return linear_->kept_bytes(); }
+  std::size_t kept_bytes() const override { return linear_->kept_bytes(); }
 
   void forward(const ForwardCall& call) override { linear_->forward(call); }
   void backward(const BackwardCall& call) override {
@@ -81,7 +81,7 @@ class GeluLinearCpu final : public Kernel {
     linear_->backward(of_linear);
     if (float* dpre = input_gradient(call, 1); dpre != nullptr) multiply_slope(input(call, 1), dpre, n_);
   }
-  [[nodiscard]] bool adds_gradient(std::size_t parameter) const override { return linear_->adds_gradient(parameter); }
+  bool adds_gradient(std::size_t parameter) const override { return linear_->adds_gradient(parameter); }
 
  private:
   std::unique_ptr<Kernel> linear_;

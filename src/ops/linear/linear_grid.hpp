@@ -54,11 +54,9 @@ class LinearProducts final : public GeluProducts {
  public:
   LinearProducts(const LinearSizes& sizes, bool bias) : sizes_(sizes), bias_(bias) {}
 
-  [[nodiscard]] std::size_t workspace_bytes() const override {
-    return bias_ ? device::row_sums_bytes(sizes_.rows, sizes_.out) : 0;
-  }
+  std::size_t workspace_bytes() const override { return bias_ ? device::row_sums_bytes(sizes_.rows, sizes_.out) : 0; }
 
-  [[nodiscard]] std::int64_t gradient_gap() const override { return sizes_.gap; }
+  std::int64_t gradient_gap() const override { return sizes_.gap; }
 
   void output(const ProductCall& call, const void* x, const void* weight, const float* bias, void* y) override {
     make_output(call, x, weight, device::StoreElement<Out>{bias, static_cast<Out*>(y), sizes_.out});

@@ -32,8 +32,8 @@ Signature infer_linear(const Attributes& attributes, std::span<const TensorSpec>
   Signature signature;
   signature.outputs.push_back(x);
   signature.outputs[0].shape.back() = out;
-  const auto fan_in = static_cast<double>(in);
-  signature.parameters.push_back({"weight", {out, in}, initializer_of(attributes, fan_in, static_cast<double>(out))});
+  const double fan_in = in;
+  signature.parameters.push_back({"weight", {out, in}, initializer_of(attributes, fan_in, out)});
   if (has_bias(attributes)) {
     signature.parameters.push_back({"bias", {out}, bias_initializer_of(attributes, fan_in), false});
   }
@@ -41,8 +41,7 @@ Signature infer_linear(const Attributes& attributes, std::span<const TensorSpec>
 }
 
 Cost linear_cost(const Attributes& /*attributes*/, std::span<const TensorSpec> inputs, const Signature& signature) {
-  const double flops =
-      2.0 * static_cast<double>(inputs[0].elements()) * static_cast<double>(signature.outputs[0].shape.back());
+  const double flops = 2.0 * static_cast<double>(inputs[0].elements()) * signature.outputs[0].shape.back();
   return {flops, 2 * flops};
 }
 

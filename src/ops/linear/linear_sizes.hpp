@@ -11,7 +11,7 @@ namespace lockstep::ops {
 struct LinearSizes {
   std::int64_t rows = 0, in = 0, out = 0;
   std::int64_t gap = 0;  ///< elements between rows of dy
-  [[nodiscard]] LOCKSTEP_HOST_DEVICE std::int64_t dy_step() const { return out + gap; }
+  LOCKSTEP_HOST_DEVICE std::int64_t dy_step() const { return out + gap; }
 };
 
 /// Rows of a low-precision copy of dy begin at multiples of 16 bytes: the fast kernels of libraries require this, and a

@@ -15,8 +15,7 @@ ReferenceResult matmul_reference(const ReferenceCall& call) {
     double sum = 0;
     for (std::int64_t k = 0; k < s.k; ++k) {
       const std::int64_t of_pair = s.transposed ? column * s.k + k : k * s.n + column;
-      sum += a.values[static_cast<std::size_t>(row * s.k + k)] *
-             b.values[static_cast<std::size_t>(pair * s.k * s.n + of_pair)];
+      sum += a.values[row * s.k + k] * b.values[pair * s.k * s.n + of_pair];
     }
     y.values.push_back(sum);
   }

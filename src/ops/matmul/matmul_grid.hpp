@@ -25,7 +25,7 @@ struct LinesOfGroups {
         matrix(rows_each * columns_each),
         columns(columns_each),
         packs(device::can_pack(data, columns)) {}
-  [[nodiscard]] LOCKSTEP_HOST_DEVICE const T* at(std::int64_t group, std::int64_t line, std::int64_t k) const {
+  LOCKSTEP_HOST_DEVICE const T* at(std::int64_t group, std::int64_t line, std::int64_t k) const {
     return data + group * matrix + (kDepth ? line * columns + k : k * columns + line);
   }
 };

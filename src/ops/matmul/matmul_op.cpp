@@ -45,8 +45,7 @@ Signature infer_matmul(const Attributes& attributes, std::span<const TensorSpec>
 }
 
 Cost matmul_cost(const Attributes& /*attributes*/, std::span<const TensorSpec> inputs, const Signature& signature) {
-  const double flops =
-      2.0 * static_cast<double>(inputs[0].elements()) * static_cast<double>(signature.outputs[0].shape.back());
+  const double flops = 2.0 * static_cast<double>(inputs[0].elements()) * signature.outputs[0].shape.back();
   return {flops, 2 * flops};
 }
 
@@ -79,10 +78,10 @@ class MatmulCpu final : public Kernel {
   }
 
  private:
-  [[nodiscard]] device::MatrixView a(const float* data, std::int64_t i, bool transposed = false) const {
+  device::MatrixView a(const float* data, std::int64_t i, bool transposed = false) const {
     return {data + i * s_.m * s_.k, s_.k, transposed};
   }
-  [[nodiscard]] device::MatrixView b(const float* data, std::int64_t i, bool transposed) const {
+  device::MatrixView b(const float* data, std::int64_t i, bool transposed) const {
     return {data + i * s_.k * s_.n, s_.b_columns(), transposed};
   }
 

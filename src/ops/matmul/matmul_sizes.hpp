@@ -15,7 +15,7 @@ struct MatmulSizes {
     n = b[b.size() - (transposed ? 2 : 1)];
     for (std::size_t d = 0; d + 2 < a.size(); ++d) count *= a[d];
   }
-  [[nodiscard]] std::int64_t b_columns() const { return transposed ? k : n; }
+  std::int64_t b_columns() const { return transposed ? k : n; }
 
   std::int64_t count = 1, m = 0, k = 0, n = 0;
   bool transposed;

@@ -36,7 +36,7 @@ struct MaxPoolFunctor {
         const std::int64_t row = at.sample * image.height + rows.origin + tap_row;
         const std::int64_t pixel = row * image.width + columns.origin + tap_column;
         const auto values = device::read_pack<kCount>(x + pixel * image.channels + at.channel * kCount);
-        const int tap = static_cast<int>(tap_row * shape.window.width.kernel + tap_column);
+        const int tap = tap_row * shape.window.width.kernel + tap_column;
         LOCKSTEP_UNROLL
         for (int c = 0; c < kCount; ++c) {
           const float value = values.at[c];

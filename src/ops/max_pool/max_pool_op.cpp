@@ -43,9 +43,7 @@ class MaxPoolCpu final : public Kernel {
         training_(request.mode == Mode::training),
         input_elements_(request.inputs[0].elements()) {}
 
-  [[nodiscard]] std::size_t workspace_bytes() const override {
-    return training_ ? 0 : static_cast<std::size_t>(s_.image.channels);
-  }
+  std::size_t workspace_bytes() const override { return training_ ? 0 : static_cast<std::size_t>(s_.image.channels); }
 
   void forward(const ForwardCall& call) override {
     const std::int64_t channels = s_.image.channels;
@@ -122,8 +120,8 @@ Signature infer_max_pool(const Attributes& attributes, std::span<const TensorSpe
 
 Cost max_pool_cost(const Attributes& attributes, std::span<const TensorSpec> inputs, const Signature& signature) {
   const PoolShape s = pool_shape("max_pool", attributes, inputs[0]);
-  const auto n = static_cast<double>(signature.outputs[0].elements());
-  return {n * static_cast<double>(s.window.height.kernel * s.window.width.kernel), n};
+  const double n = signature.outputs[0].elements();
+  return {n * (s.window.height.kernel * s.window.width.kernel), n};
 }
 
 }  // namespace

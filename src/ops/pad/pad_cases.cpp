@@ -24,10 +24,7 @@ ReferenceResult pad_reference(const ReferenceCall& call) {
         const bool inside = r >= 0 && r < height && c >= 0 && c < width;
         const std::int64_t row = mirrored(r, height), column = mirrored(c, width);
         for (std::int64_t k = 0; k < channels; ++k) {
-          y.values.push_back(
-              inside || reflect
-                  ? x.values[static_cast<std::size_t>(((n * height + row) * width + column) * channels + k)]
-                  : 0.0);
+          y.values.push_back(inside || reflect ? x.values[((n * height + row) * width + column) * channels + k] : 0.0);
         }
       }
     }

@@ -12,16 +12,16 @@ namespace lockstep::ops {
 struct PadAxis {
   std::int64_t size = 0, before = 0, after = 0;
 
-  [[nodiscard]] LOCKSTEP_HOST_DEVICE std::int64_t outputs() const { return before + size + after; }
+  LOCKSTEP_HOST_DEVICE std::int64_t outputs() const { return before + size + after; }
   /// The pixel that is seen at an output; -1: none.
-  [[nodiscard]] LOCKSTEP_HOST_DEVICE std::int64_t pixel(std::int64_t output, bool reflect) const {
+  LOCKSTEP_HOST_DEVICE std::int64_t pixel(std::int64_t output, bool reflect) const {
     const std::int64_t at = output - before;
     if (at >= 0 && at < size) return at;
     if (!reflect) return -1;
     return at < 0 ? -at : 2 * (size - 1) - at;
   }
   /// The output number `which` (0, 1, 2) of those that see a pixel, from left to right; -1: there is none.
-  [[nodiscard]] LOCKSTEP_HOST_DEVICE std::int64_t output(std::int64_t pixel, int which, bool reflect) const {
+  LOCKSTEP_HOST_DEVICE std::int64_t output(std::int64_t pixel, int which, bool reflect) const {
     if (which == 1) return before + pixel;
     if (!reflect) return -1;
     if (which == 0) return pixel > 0 && pixel <= before ? before - pixel : -1;
@@ -35,10 +35,8 @@ struct PadSizes {
   PadAxis rows, columns;
   bool reflect = false;
 
-  [[nodiscard]] LOCKSTEP_HOST_DEVICE std::int64_t inputs() const { return batch * rows.size * columns.size * channels; }
-  [[nodiscard]] LOCKSTEP_HOST_DEVICE std::int64_t outputs() const {
-    return batch * rows.outputs() * columns.outputs() * channels;
-  }
+  LOCKSTEP_HOST_DEVICE std::int64_t inputs() const { return batch * rows.size * columns.size * channels; }
+  LOCKSTEP_HOST_DEVICE std::int64_t outputs() const { return batch * rows.outputs() * columns.outputs() * channels; }
 };
 
 [[nodiscard]] PadSizes pad_sizes(const KernelRequest& request);

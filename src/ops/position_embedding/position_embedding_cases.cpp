@@ -6,7 +6,7 @@ namespace {
 
 ReferenceResult position_embedding_reference(const ReferenceCall& call) {
   DoubleTensor y = call.inputs[0];
-  const auto sample = static_cast<std::size_t>(y.shape[1] * y.shape[2]);
+  const std::size_t sample = y.shape[1] * y.shape[2];
   const std::size_t period = call.attributes.has("same") ? static_cast<std::size_t>(y.shape[2]) : sample;
   for (std::size_t i = 0; i < y.values.size(); ++i) y.values[i] += call.parameters[0].values[i % period];
   return {{y}, {}};

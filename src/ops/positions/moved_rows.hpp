@@ -19,9 +19,9 @@ struct MovedRows {
   bool backward = false;
   std::int64_t samples = 0, from = 0, to = 0, width = 0;
 
-  [[nodiscard]] LOCKSTEP_HOST_DEVICE std::int64_t elements() const { return samples * to * width; }
+  LOCKSTEP_HOST_DEVICE std::int64_t elements() const { return samples * to * width; }
   /// Which of the `from` positions position t is; -1: none, it is 0.
-  [[nodiscard]] LOCKSTEP_HOST_DEVICE std::int64_t source(std::int64_t t, std::int64_t length) const {
+  LOCKSTEP_HOST_DEVICE std::int64_t source(std::int64_t t, std::int64_t length) const {
     if (move == PositionMove::last) return !backward ? length - 1 : t == length - 1 ? 0 : -1;
     if (t >= length) return move == PositionMove::mask ? -1 : t;
     return move == PositionMove::mask ? t : length - 1 - t;

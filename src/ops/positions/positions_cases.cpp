@@ -15,12 +15,12 @@ ReferenceResult moved(const ReferenceCall& call, bool one, Source source) {
   DoubleTensor y{x.shape, {}};
   if (one) y.shape.erase(y.shape.begin() + 1);
   for (std::int64_t b = 0; b < batch; ++b) {
-    const double given = call.inputs.size() > 1 ? call.inputs[1].values[static_cast<std::size_t>(b)] : 0;
+    const double given = call.inputs.size() > 1 ? call.inputs[1].values[b] : 0;
     const std::int64_t length = call.inputs.size() > 1 ? static_cast<std::int64_t>(given) : time;
     for (std::int64_t t = 0; t < (one ? 1 : time); ++t) {
       const std::int64_t from = source(t, length);
       for (std::int64_t i = 0; i < width; ++i) {
-        y.values.push_back(from < 0 ? 0 : x.values[static_cast<std::size_t>((b * time + from) * width + i)]);
+        y.values.push_back(from < 0 ? 0 : x.values[(b * time + from) * width + i]);
       }
     }
   }

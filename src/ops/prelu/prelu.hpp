@@ -13,7 +13,7 @@ namespace lockstep::ops {
 struct Slopes {
   const float* weight;
   std::int64_t channels, step;  ///< step 0: all have one
-  [[nodiscard]] LOCKSTEP_HOST_DEVICE float of(std::int64_t element) const { return weight[element % channels * step]; }
+  LOCKSTEP_HOST_DEVICE float of(std::int64_t element) const { return weight[element % channels * step]; }
 };
 
 /// What an element adds to the gradient of its slope.

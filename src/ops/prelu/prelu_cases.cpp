@@ -7,7 +7,7 @@ namespace {
 ReferenceResult prelu_reference(const ReferenceCall& call) {
   DoubleTensor y = call.inputs[0];
   const auto& slopes = call.parameters[0].values;
-  const auto channels = static_cast<std::size_t>(y.shape.back());
+  const std::size_t channels = y.shape.back();
   for (std::size_t i = 0; i < y.values.size(); ++i) {
     double& value = y.values[i];
     if (value <= 0) value *= slopes[slopes.size() == 1 ? 0 : i % channels];
@@ -18,7 +18,7 @@ ReferenceResult prelu_reference(const ReferenceCall& call) {
 /// Nothing that is so near to the bend at 0 that finite differences cross it.
 void fill_beside_zero(int /*index*/, Tensor& tensor) {
   int n = 0;
-  for (auto& value : tensor.as<float>()) value = static_cast<float>((n += 7) % 41) / 10.0F - 2.05F;
+  for (auto& value : tensor.as<float>()) value = ((n += 7) % 41) / 10.0F - 2.05F;
 }
 
 }  // namespace

@@ -63,8 +63,8 @@ class PreluGrid final : public Kernel {
       : rows_(request.inputs[0]), shared_(request.attributes->boolean("shared")) {}
 
   /// The sums of the channels, and what sums over rows take.
-  [[nodiscard]] std::size_t workspace_bytes() const override {
-    return static_cast<std::size_t>(rows_.size) * sizeof(float) + device::row_sums_bytes(rows_.count, rows_.size);
+  std::size_t workspace_bytes() const override {
+    return rows_.size * sizeof(float) + device::row_sums_bytes(rows_.count, rows_.size);
   }
 
   void forward(const ForwardCall& call) override {
@@ -88,7 +88,7 @@ class PreluGrid final : public Kernel {
 
  private:
   template <class Call>
-  [[nodiscard]] Slopes slopes_of(const Call& call) const {
+  Slopes slopes_of(const Call& call) const {
     return {static_cast<const float*>(call.parameters[0]), rows_.size, shared_ ? 0 : 1};
   }
 

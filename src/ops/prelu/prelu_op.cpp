@@ -33,9 +33,8 @@ class PreluCpu final : public Kernel {
 
   /// The slope of each channel and the sums of the channels; the terms of the slopes' gradient, and what sums over rows
   /// take.
-  [[nodiscard]] std::size_t workspace_bytes() const override {
-    return static_cast<std::size_t>((2 + rows_.count) * rows_.size) * sizeof(float) +
-           device::row_sums_bytes(rows_.count, rows_.size);
+  std::size_t workspace_bytes() const override {
+    return ((2 + rows_.count) * rows_.size) * sizeof(float) + device::row_sums_bytes(rows_.count, rows_.size);
   }
 
   void forward(const ForwardCall& call) override {
@@ -58,7 +57,7 @@ class PreluCpu final : public Kernel {
 
  private:
   template <class Call>
-  [[nodiscard]] const float* slopes_of(const Call& call) const {
+  const float* slopes_of(const Call& call) const {
     const auto* weight = static_cast<const float*>(call.parameters[0]);
     if (!shared_) return weight;
     auto* const all = static_cast<float*>(call.workspace);

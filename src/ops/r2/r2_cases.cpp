@@ -9,8 +9,8 @@ namespace {
 
 ReferenceResult r2_reference(const ReferenceCall& call) {
   const DoubleTensor &x = call.inputs[0], &t = call.inputs[1];
-  const auto batch = static_cast<std::size_t>(x.shape[0]), n = batch == 0 ? 0 : x.values.size() / batch;
-  DoubleTensor values{{x.shape[0], 6}, {}}, count{{x.shape[0]}, std::vector<double>(batch, static_cast<double>(n))};
+  const std::size_t batch = x.shape[0], n = batch == 0 ? 0 : x.values.size() / batch;
+  DoubleTensor values{{x.shape[0], 6}, {}}, count{{x.shape[0]}, std::vector<double>(batch, n)};
   for (std::size_t sample = 0; sample < batch; ++sample) {
     const double *from = x.values.data() + sample * n, *target = t.values.data() + sample * n;
     double sum = 0, residual = 0, spread = 0;
@@ -19,7 +19,7 @@ ReferenceResult r2_reference(const ReferenceCall& call) {
       residual += (from[i] - target[i]) * (from[i] - target[i]);
     }
     for (std::size_t i = 0; i < n; ++i) {
-      spread += (target[i] - sum / static_cast<double>(n)) * (target[i] - sum / static_cast<double>(n));
+      spread += (target[i] - sum / n) * (target[i] - sum / n);
     }
     // 12 bits of the sum, as a double has them.
     const double leading = std::bit_cast<double>(std::bit_cast<std::uint64_t>(sum) & ~((std::uint64_t{1} << 41U) - 1));
@@ -33,7 +33,7 @@ ReferenceResult r2_reference(const ReferenceCall& call) {
 /// Targets of which a sum has few bits, so that rounding does not change which are the leading ones.
 void fill_eighths(int index, Tensor& tensor) {
   int n = index;
-  for (auto& value : tensor.as<float>()) value = static_cast<float>((n += 7) % 41) / 8.0F - 2.0F;
+  for (auto& value : tensor.as<float>()) value = ((n += 7) % 41) / 8.0F - 2.0F;
 }
 
 void fill_far_eighths(int index, Tensor& tensor) {

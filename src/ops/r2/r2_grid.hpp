@@ -18,7 +18,7 @@ struct R2Functor {
   template <class Group>
   LOCKSTEP_HOST_DEVICE void operator()(Group& group, std::int64_t sample) const {
     const float *prediction = x + sample * size, *target = t + sample * size;
-    const auto n = static_cast<float>(size);
+    const float n = size;
     const float sum = group.sum(size, [=](std::int64_t i) { return target[i]; });
     const float mean = sum / n;
     const float spread = group.sum(size, [=](std::int64_t i) { return (target[i] - mean) * (target[i] - mean); });

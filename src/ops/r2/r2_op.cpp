@@ -44,9 +44,9 @@ class R2Cpu final : public Kernel {
       to[kSum] = sum;
       to[kSquare] = square.leading;
       to[kSquareRest] = square.rest;
-      to[kSpread] = spread_of_targets(t, n, sum / static_cast<float>(n));
+      to[kSpread] = spread_of_targets(t, n, sum / n);
       to[kSample] = 1;
-      output(call, 1)[sample] = static_cast<float>(n);
+      output(call, 1)[sample] = n;
     }
   }
 

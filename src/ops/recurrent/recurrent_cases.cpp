@@ -16,8 +16,8 @@ class ReferenceLayer {
  public:
   ReferenceLayer(const ReferenceCall& call, std::size_t gates)
       : call_(call),
-        in_(static_cast<std::size_t>(call.inputs[0].shape[2])),
-        units_(static_cast<std::size_t>(call.attributes.integer("features"))),
+        in_(call.inputs[0].shape[2]),
+        units_(call.attributes.integer("features")),
         h_(units_),
         c_(units_),
         of_x_(gates * units_),
@@ -36,16 +36,16 @@ class ReferenceLayer {
       for (std::size_t k = 0; k < units_; ++k) of_h_[i] += call_.parameters[1].values[i * units_ + k] * h_[k];
     }
   }
-  [[nodiscard]] double x(std::size_t gate, std::size_t unit) const { return of_x_[gate * units_ + unit]; }
-  [[nodiscard]] double h(std::size_t gate, std::size_t unit) const { return of_h_[gate * units_ + unit]; }
-  [[nodiscard]] double both(std::size_t gate, std::size_t unit) const { return x(gate, unit) + h(gate, unit); }
+  double x(std::size_t gate, std::size_t unit) const { return of_x_[gate * units_ + unit]; }
+  double h(std::size_t gate, std::size_t unit) const { return of_h_[gate * units_ + unit]; }
+  double both(std::size_t gate, std::size_t unit) const { return x(gate, unit) + h(gate, unit); }
   double& output(std::size_t unit) { return h_[unit]; }
   double& cell(std::size_t unit) { return c_[unit]; }
-  [[nodiscard]] std::size_t in() const { return in_; }
-  [[nodiscard]] std::size_t units() const { return units_; }
+  std::size_t in() const { return in_; }
+  std::size_t units() const { return units_; }
 
  private:
-  [[nodiscard]] double bias(std::size_t parameter, std::size_t i) const {
+  double bias(std::size_t parameter, std::size_t i) const {
     return call_.parameters.size() > 2 ? call_.parameters[parameter].values[i] : 0;
   }
   const ReferenceCall& call_;
@@ -60,7 +60,7 @@ ReferenceResult over_steps(const ReferenceCall& call, std::size_t gates, const S
   DoubleTensor y{{shape[0], shape[1], static_cast<std::int64_t>(layer.units())}, {}};
   for (std::int64_t row = 0; row < shape[0] * shape[1]; ++row) {
     if (row % shape[1] == 0) layer.begin();
-    layer.read(call.inputs[0].values.data() + static_cast<std::size_t>(row) * layer.in());
+    layer.read(call.inputs[0].values.data() + row * layer.in());
     for (std::size_t unit = 0; unit < layer.units(); ++unit) step(layer, unit);
     for (std::size_t unit = 0; unit < layer.units(); ++unit) y.values.push_back(layer.output(unit));
   }

@@ -87,14 +87,12 @@ class RecurrentCpu final : public Kernel {
         recurrent_(sizes_.units, gates_, sizes_.batch, request.keeps_weights, true),
         recurrent_back_(sizes_.units, gates_, sizes_.batch, request.keeps_weights, false) {}
 
-  [[nodiscard]] std::size_t workspace_bytes() const override {
-    const auto step = static_cast<std::size_t>(sizes_.batch * gates_) * sizeof(float);
-    if (!training_) return step + static_cast<std::size_t>(sizes_.rows() * kept_) * sizeof(float);
+  std::size_t workspace_bytes() const override {
+    const auto step = (sizes_.batch * gates_) * sizeof(float);
+    if (!training_) return step + (sizes_.rows() * kept_) * sizeof(float);
     return std::max(step, RecurrentGradients<Cell>::bytes(sizes_) + device::row_sums_bytes(sizes_.rows(), gates_));
   }
-  [[nodiscard]] std::size_t kept_bytes() const override {
-    return recurrent_.bytes() + (training_ ? recurrent_back_.bytes() : 0);
-  }
+  std::size_t kept_bytes() const override { return recurrent_.bytes() + (training_ ? recurrent_back_.bytes() : 0); }
 
   void forward(const ForwardCall& call) override {
     const RecurrentWeights weights = weights_of(call, sizes_.bias);
@@ -135,7 +133,7 @@ class RecurrentCpu final : public Kernel {
 
  private:
   /// What the cells of a row remember of the step before; null at the first step.
-  [[nodiscard]] const float* before(const float* kept, const float* y, std::int64_t row, std::int64_t t) const {
+  const float* before(const float* kept, const float* y, std::int64_t row, std::int64_t t) const {
     if (t == 0) return nullptr;
     return Cell::kRemembersOutput ? y + (row - 1) * sizes_.units
                                   : kept + (row - 1) * kept_ + Cell::kMemory * sizes_.units;

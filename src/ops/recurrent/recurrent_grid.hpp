@@ -131,7 +131,7 @@ class RecurrentGrid final : public Kernel {
   explicit RecurrentGrid(const KernelRequest& request)
       : sizes_(request), gates_(Cell::kGates * sizes_.units), training_(request.mode == Mode::training) {}
 
-  [[nodiscard]] std::size_t workspace_bytes() const override {
+  std::size_t workspace_bytes() const override {
     if (!training_) return static_cast<std::size_t>(sizes_.rows() * Cell::kKept * sizes_.units) * sizeof(float);
     return RecurrentGradients<Cell>::bytes(sizes_) + device::row_sums_bytes(sizes_.rows(), gates_);
   }

@@ -10,7 +10,7 @@ namespace {
 void append_gates(std::span<const float> values, std::span<const int> gates, std::vector<float>& out) {
   const std::size_t block = values.size() / gates.size();
   for (const int gate : gates) {
-    const auto rows = values.subspan(static_cast<std::size_t>(gate) * block, block);
+    const auto rows = values.subspan(gate * block, block);
     out.insert(out.end(), rows.begin(), rows.end());
   }
 }

@@ -71,8 +71,8 @@ Signature infer_recurrent(const std::string& op, const Attributes& attributes, s
 
 template <class Cell>
 Cost recurrent_cost(const Attributes& /*attributes*/, std::span<const TensorSpec> inputs, const Signature& signature) {
-  const auto outputs = static_cast<double>(signature.outputs[0].elements());
-  const auto terms = static_cast<double>(inputs[0].shape[2] + signature.outputs[0].shape[2]);
+  const double outputs = signature.outputs[0].elements();
+  const double terms = inputs[0].shape[2] + signature.outputs[0].shape[2];
   const double products = 2 * outputs * Cell::kGates * terms;
   return {products + outputs * Cell::kCost, 2 * products + outputs * Cell::kGradientCost};
 }

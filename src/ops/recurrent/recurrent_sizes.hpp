@@ -20,7 +20,7 @@ struct RecurrentSizes {
         in(request.inputs[0].shape[2]),
         units(request.outputs[0].shape[2]),
         bias(request.parameters.size() > 2) {}
-  [[nodiscard]] LOCKSTEP_HOST_DEVICE std::int64_t rows() const { return batch * steps; }
+  LOCKSTEP_HOST_DEVICE std::int64_t rows() const { return batch * steps; }
 };
 
 /// The parameters in the op's order; null biases: none.

@@ -9,10 +9,10 @@ namespace {
 
 ReferenceResult rms_norm_reference(const ReferenceCall& call) {
   DoubleTensor y = call.inputs[0];
-  const auto n = static_cast<std::size_t>(y.shape.back());
+  const std::size_t n = y.shape.back();
   for (std::size_t at = 0; at < y.values.size(); at += n) {
     double square = 0;
-    for (std::size_t i = 0; i < n; ++i) square += y.values[at + i] * y.values[at + i] / static_cast<double>(n);
+    for (std::size_t i = 0; i < n; ++i) square += y.values[at + i] * y.values[at + i] / n;
     const double scale = 1 / std::sqrt(square + call.attributes.number("epsilon"));
     for (std::size_t i = 0; i < n; ++i) y.values[at + i] *= scale * call.parameters[0].values[i];
   }

@@ -76,7 +76,7 @@ struct RmsNormGradientFunctor {
     T* dxr = dx + row * size;
     const float r = saved[row];
     const float total = group.sum(size, [=](std::int64_t i) { return dyr[i] * w[i] * (xr[i] * r); });
-    const float mean = total / static_cast<float>(size);
+    const float mean = total / size;
     const auto gradient = [=](std::int64_t i) { return r * (dyr[i] * w[i] - xr[i] * r * mean); };
     const auto store = [=](std::int64_t i, float value) { dxr[i] = value; };
     if (term == nullptr) {
@@ -108,9 +108,9 @@ struct RmsNormGradientFunctor {
 template <class Grid, class T>
 class RmsNormGrid final : public Kernel {
  public:
-  RmsNormGrid(Rows rows, double epsilon) : rows_(rows), epsilon_(static_cast<float>(epsilon)) {}
+  RmsNormGrid(Rows rows, double epsilon) : rows_(rows), epsilon_(epsilon) {}
 
-  [[nodiscard]] std::size_t workspace_bytes() const override { return device::row_sums_bytes(rows_.count, rows_.size); }
+  std::size_t workspace_bytes() const override { return device::row_sums_bytes(rows_.count, rows_.size); }
 
   void forward(const ForwardCall& call) override {
     launch_rows<Grid>(
@@ -119,8 +119,8 @@ class RmsNormGrid final : public Kernel {
                           call.saved.empty() ? nullptr : static_cast<float*>(call.saved[0]), rows_.size, epsilon_});
   }
 
-  [[nodiscard]] bool can_recompute() const override { return true; }
-  [[nodiscard]] bool adds_input_gradient() const override { return true; }
+  bool can_recompute() const override { return true; }
+  bool adds_input_gradient() const override { return true; }
   void recompute(const ForwardCall& call) override { forward(call); }
 
   void backward(const BackwardCall& call) override {

@@ -18,7 +18,7 @@ LOCKSTEP_VECTORIZED void normalize(const float* x, const float* weight, float* y
                                    float epsilon) {
   for (std::int64_t row = 0; row < rows.count; ++row) {
     const float* xr = x + row * rows.size;
-    const float mean = device::dot(xr, xr, rows.size) / static_cast<float>(rows.size);
+    const float mean = device::dot(xr, xr, rows.size) / rows.size;
     const float r = 1.0F / std::sqrt(mean + epsilon);
     for (std::int64_t i = 0; i < rows.size; ++i) y[row * rows.size + i] = xr[i] * r * weight[i];
     if (saved != nullptr) saved[row] = r;
@@ -32,23 +32,23 @@ LOCKSTEP_VECTORIZED void input_gradients(const float* x, const float* dy, const 
     const std::int64_t at = row * rows.size;
     const float r = saved[row];
     for (std::int64_t i = 0; i < rows.size; ++i) dx[at + i] = dy[at + i] * weight[i] * (x[at + i] * r);
-    const float mean = device::sum(dx + at, rows.size) / static_cast<float>(rows.size);
+    const float mean = device::sum(dx + at, rows.size) / rows.size;
     for (std::int64_t i = 0; i < rows.size; ++i) dx[at + i] = r * (dy[at + i] * weight[i] - x[at + i] * r * mean);
   }
 }
 
 class RmsNormCpu final : public Kernel {
  public:
-  RmsNormCpu(Rows rows, double epsilon) : rows_(rows), epsilon_(static_cast<float>(epsilon)) {}
+  RmsNormCpu(Rows rows, double epsilon) : rows_(rows), epsilon_(epsilon) {}
 
-  [[nodiscard]] std::size_t workspace_bytes() const override { return device::row_sums_bytes(rows_.count, rows_.size); }
+  std::size_t workspace_bytes() const override { return device::row_sums_bytes(rows_.count, rows_.size); }
 
   void forward(const ForwardCall& call) override {
     normalize(input(call), static_cast<const float*>(call.parameters[0]), output(call),
               call.saved.empty() ? nullptr : static_cast<float*>(call.saved[0]), rows_, epsilon_);
   }
 
-  [[nodiscard]] bool can_recompute() const override { return true; }
+  bool can_recompute() const override { return true; }
   void recompute(const ForwardCall& call) override { forward(call); }
 
   void backward(const BackwardCall& call) override {

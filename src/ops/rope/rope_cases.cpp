@@ -11,13 +11,13 @@ namespace {
 ReferenceResult rope_reference(const ReferenceCall& call) {
   const DoubleTensor& x = call.inputs[0];
   DoubleTensor y = x;
-  const auto positions = static_cast<std::size_t>(x.shape[1]), width = static_cast<std::size_t>(x.shape[2]);
-  const std::size_t size = width / static_cast<std::size_t>(call.attributes.integer("heads"));
+  const std::size_t positions = x.shape[1], width = x.shape[2];
+  const std::size_t size = width / call.attributes.integer("heads");
   const double base = call.attributes.number("base");
   for (std::size_t at = 0; at < x.values.size(); at += size) {
-    const auto position = static_cast<double>(at / width % positions);
+    const double position = at / width % positions;
     for (std::size_t i = 0; i < size / 2; ++i) {
-      const double angle = position / std::pow(base, 2.0 * static_cast<double>(i) / static_cast<double>(size));
+      const double angle = position / std::pow(base, 2.0 * static_cast<double>(i) / size);
       const auto turned = std::complex(x.values[at + i], x.values[at + i + size / 2]) * std::polar(1.0, angle);
       y.values[at + i] = turned.real();
       y.values[at + i + size / 2] = turned.imag();

@@ -46,9 +46,7 @@ class RopeCpu final : public Kernel {
   RopeCpu(const RopeSizes& sizes, double base) : sizes_(sizes), angles_(base, sizes.pairs) {}
 
   /// The rotations of one position.
-  [[nodiscard]] std::size_t workspace_bytes() const override {
-    return 2 * static_cast<std::size_t>(sizes_.pairs) * sizeof(float);
-  }
+  std::size_t workspace_bytes() const override { return 2 * static_cast<std::size_t>(sizes_.pairs) * sizeof(float); }
 
   void forward(const ForwardCall& call) override { turn_all(input(call), output(call), 1, call.workspace); }
   void backward(const BackwardCall& call) override {

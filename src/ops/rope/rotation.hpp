@@ -52,12 +52,12 @@ struct RopeAngles {
 
   RopeAngles(double base, std::int64_t pairs) {
     for (std::int64_t i = 0; i < pairs; ++i) {
-      const double radians = std::pow(base, -static_cast<double>(i) / static_cast<double>(pairs));
-      turns[static_cast<std::size_t>(i)] = radians / 6.283185307179586;
+      const double radians = std::pow(base, -static_cast<double>(i) / pairs);
+      turns[i] = radians / 6.283185307179586;
     }
   }
-  [[nodiscard]] LOCKSTEP_HOST_DEVICE LOCKSTEP_INLINE Rotation at(std::int64_t position, std::int64_t pair) const {
-    return rotation_by(static_cast<double>(position) * turns[static_cast<std::size_t>(pair)]);
+  LOCKSTEP_HOST_DEVICE LOCKSTEP_INLINE Rotation at(std::int64_t position, std::int64_t pair) const {
+    return rotation_by(position * turns[pair]);
   }
 };
 
@@ -67,7 +67,7 @@ struct RopeSizes {
 
   RopeSizes(const Attributes& attributes, const Shape& x)
       : batch(x[0]), positions(x[1]), heads(attributes.integer("heads")), pairs(x[2] / heads / 2) {}
-  [[nodiscard]] std::int64_t all_pairs() const { return batch * positions * heads * pairs; }
+  std::int64_t all_pairs() const { return batch * positions * heads * pairs; }
 };
 
 }  // namespace lockstep::ops

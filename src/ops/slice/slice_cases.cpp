@@ -6,9 +6,9 @@ namespace {
 
 ReferenceResult slice_reference(const ReferenceCall& call) {
   const DoubleTensor& x = call.inputs[0];
-  const auto rank = static_cast<std::int64_t>(x.shape.size());
+  const std::int64_t rank = x.shape.size();
   const std::int64_t given = call.attributes.integer("axis");
-  const auto axis = static_cast<std::size_t>(given < 0 ? given + rank : given);
+  const std::size_t axis = given < 0 ? given + rank : given;
   const std::int64_t size = x.shape[axis];
   const auto place = [size](std::int64_t number) { return number < 0 ? number + size : number; };
   const std::int64_t begin = place(call.attributes.integer("begin"));

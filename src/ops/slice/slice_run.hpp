@@ -12,7 +12,7 @@ namespace lockstep::ops {
 struct SliceRun {
   std::int64_t outer = 0, from = 0, first = 0, to = 0;
   /// Where element i of the output stands in the input.
-  [[nodiscard]] LOCKSTEP_HOST_DEVICE std::int64_t of(std::int64_t i) const { return i / to * from + first + i % to; }
+  LOCKSTEP_HOST_DEVICE std::int64_t of(std::int64_t i) const { return i / to * from + first + i % to; }
 };
 
 [[nodiscard]] SliceRun slice_run(const KernelRequest& request);

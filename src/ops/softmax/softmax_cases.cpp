@@ -9,7 +9,7 @@ namespace {
 
 ReferenceResult softmax_reference(const ReferenceCall& call) {
   DoubleTensor y = call.inputs[0];
-  const auto n = static_cast<std::size_t>(y.shape.back());
+  const std::size_t n = y.shape.back();
   for (std::size_t at = 0; at < y.values.size(); at += n) {
     double sum = 0;
     for (std::size_t i = 0; i < n; ++i) sum += std::exp(y.values[at + i]);

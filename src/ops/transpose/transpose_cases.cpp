@@ -8,17 +8,17 @@ namespace {
 ReferenceResult transpose_reference(const ReferenceCall& call) {
   const DoubleTensor& x = call.inputs[0];
   std::vector<std::size_t> order = {0};
-  for (const auto dimension : call.attributes.integers("order")) order.push_back(static_cast<std::size_t>(dimension));
+  for (const auto dimension : call.attributes.integers("order")) order.push_back(dimension);
   DoubleTensor y{{}, std::vector<double>(x.values.size())};
   for (const auto dimension : order) y.shape.push_back(x.shape[dimension]);
   for (std::size_t e = 0; e < x.values.size(); ++e) {
     std::vector<std::size_t> index(x.shape.size());
     std::size_t rest = e, to = 0;
     for (std::size_t d = x.shape.size(); d-- > 0;) {
-      index[d] = rest % static_cast<std::size_t>(x.shape[d]);
-      rest /= static_cast<std::size_t>(x.shape[d]);
+      index[d] = rest % x.shape[d];
+      rest /= x.shape[d];
     }
-    for (const auto dimension : order) to = to * static_cast<std::size_t>(x.shape[dimension]) + index[dimension];
+    for (const auto dimension : order) to = to * x.shape[dimension] + index[dimension];
     y.values[to] = x.values[e];
   }
   return {{y}, {}};

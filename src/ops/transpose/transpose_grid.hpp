@@ -26,7 +26,7 @@ struct TransposeOffset {
       strides[d] = walk.strides[rank - 1 - d];
     }
   }
-  [[nodiscard]] LOCKSTEP_HOST_DEVICE std::int64_t of(std::int64_t i) const {
+  LOCKSTEP_HOST_DEVICE std::int64_t of(std::int64_t i) const {
     std::int64_t offset = 0;
     for (std::size_t d = 0; d < rank; ++d) {
       offset += i % sizes[d] * strides[d];

@@ -19,7 +19,7 @@ TransposeWalk transpose_walk(const KernelRequest& request) {
   for (std::size_t d = shape.size() - 1; d > 0; --d) input_strides[d - 1] = input_strides[d] * shape[d];
   std::vector<std::int64_t> strides = {input_strides[0]};
   for (const auto dimension : request.attributes->integers("order")) {
-    strides.push_back(input_strides[static_cast<std::size_t>(dimension)]);
+    strides.push_back(input_strides[dimension]);
   }
   return {request.outputs[0].shape, std::move(strides)};
 }
@@ -63,7 +63,7 @@ class TransposeCpu final : public Kernel {
     for (std::int64_t run = 0; run < runs; ++run) {
       for (std::int64_t i = 0; i < inner; ++i) visit(in + i * step, out++);
       for (auto d = static_cast<std::ptrdiff_t>(shape_.size()) - 2; d >= 0; --d) {
-        const auto at = static_cast<std::size_t>(d);
+        const std::size_t at = d;
         in += strides_[at];
         if (++index_[at] < shape_[at]) break;
         in -= strides_[at] * shape_[at];
@@ -96,7 +96,7 @@ Signature infer_transpose(const Attributes& attributes, std::span<const TensorSp
   }
   Signature signature;
   signature.outputs.push_back({DType::f32, {shape[0]}});
-  for (const auto dimension : order) signature.outputs[0].shape.push_back(shape[static_cast<std::size_t>(dimension)]);
+  for (const auto dimension : order) signature.outputs[0].shape.push_back(shape[dimension]);
   return signature;
 }
 

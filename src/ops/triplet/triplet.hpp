@@ -22,7 +22,7 @@ struct TripletSizes {
   explicit TripletSizes(const KernelRequest& request)
       : samples(request.inputs[0].shape[0]),
         size(request.inputs[0].shape[1] / 3),
-        margin(static_cast<float>(request.attributes->number("margin"))) {}
+        margin(request.attributes->number("margin")) {}
 };
 
 }  // namespace lockstep::ops

@@ -8,7 +8,7 @@ namespace {
 
 ReferenceResult triplet_reference(const ReferenceCall& call) {
   const DoubleTensor& x = call.inputs[0];
-  const auto b = static_cast<std::size_t>(x.shape[0]), d = static_cast<std::size_t>(x.shape[1]) / 3;
+  const std::size_t b = x.shape[0], d = static_cast<std::size_t>(x.shape[1]) / 3;
   DoubleTensor loss{{x.shape[0]}, std::vector<double>(b)}, count{{x.shape[0]}, std::vector<double>(b, 1)};
   for (std::size_t i = 0; i < b; ++i) {
     const auto distance = [&](std::size_t other) {

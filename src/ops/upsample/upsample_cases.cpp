@@ -9,16 +9,14 @@ namespace {
 
 /// The value of an image at a place between its pixels.
 double value_at(const DoubleTensor& x, std::int64_t sample, double row, double column, std::int64_t channel) {
-  const auto last_row = static_cast<double>(x.shape[1] - 1), last_column = static_cast<double>(x.shape[2] - 1);
+  const double last_row = x.shape[1] - 1, last_column = x.shape[2] - 1;
   row = std::clamp(row, 0.0, last_row);
   column = std::clamp(column, 0.0, last_column);
   double value = 0;
   for (std::int64_t r = 0; r < x.shape[1]; ++r) {
     for (std::int64_t c = 0; c < x.shape[2]; ++c) {
-      const double share = std::max(0.0, 1 - std::fabs(row - static_cast<double>(r))) *
-                           std::max(0.0, 1 - std::fabs(column - static_cast<double>(c)));
-      value += share *
-               x.values[static_cast<std::size_t>(((sample * x.shape[1] + r) * x.shape[2] + c) * x.shape[3] + channel)];
+      const double share = std::max(0.0, 1 - std::fabs(row - r)) * std::max(0.0, 1 - std::fabs(column - c));
+      value += share * x.values[((sample * x.shape[1] + r) * x.shape[2] + c) * x.shape[3] + channel];
     }
   }
   return value;
@@ -27,11 +25,10 @@ double value_at(const DoubleTensor& x, std::int64_t sample, double row, double c
 ReferenceResult upsample_reference(const ReferenceCall& call) {
   const DoubleTensor& x = call.inputs[0];
   const auto factors = call.attributes.integers("factor");
-  const auto rows = static_cast<double>(factors.front()), columns = static_cast<double>(factors.back());
+  const double rows = factors.front(), columns = factors.back();
   const bool nearest = call.attributes.text("mode") == "nearest";
   const auto place = [nearest](std::int64_t output, double factor) {
-    return nearest ? std::floor(static_cast<double>(output) / factor)
-                   : (static_cast<double>(output) + 0.5) / factor - 0.5;
+    return nearest ? std::floor(output / factor) : (output + 0.5) / factor - 0.5;
   };
   DoubleTensor y{{x.shape[0], x.shape[1] * factors.front(), x.shape[2] * factors.back(), x.shape[3]}, {}};
   for (std::int64_t n = 0; n < y.shape[0]; ++n) {

@@ -56,7 +56,7 @@ Signature infer_upsample(const Attributes& attributes, std::span<const TensorSpe
 
 Cost upsample_cost(const Attributes& /*attributes*/, std::span<const TensorSpec> /*inputs*/,
                    const Signature& signature) {
-  const auto n = static_cast<double>(signature.outputs[0].elements());
+  const double n = signature.outputs[0].elements();
   return {9 * n, 9 * n};
 }
 

@@ -20,28 +20,28 @@ struct UpsampleAxis {
   std::int64_t size = 0, factor = 1;
   bool linear = false;
 
-  [[nodiscard]] LOCKSTEP_HOST_DEVICE std::int64_t outputs() const { return size * factor; }
-  [[nodiscard]] LOCKSTEP_HOST_DEVICE Neighbours of(std::int64_t output) const {
+  LOCKSTEP_HOST_DEVICE std::int64_t outputs() const { return size * factor; }
+  LOCKSTEP_HOST_DEVICE Neighbours of(std::int64_t output) const {
     if (!linear) return {output / factor, output / factor, 0};
     // In halves of an output's step, which are whole numbers.
     const std::int64_t twice = 2 * output + 1 - factor;
     if (twice <= 0) return {0, 0, 0};
     const std::int64_t first = twice / (2 * factor), rest = twice % (2 * factor);
     if (first + 1 >= size) return {size - 1, size - 1, 0};
-    return {first, first + 1, static_cast<float>(rest) / static_cast<float>(2 * factor)};
+    return {first, first + 1, static_cast<float>(rest) / (2 * factor)};
   }
   /// How much output o counts for a pixel.
-  [[nodiscard]] LOCKSTEP_HOST_DEVICE float weight(std::int64_t output, std::int64_t pixel) const {
+  LOCKSTEP_HOST_DEVICE float weight(std::int64_t output, std::int64_t pixel) const {
     const Neighbours at = of(output);
     return (at.first == pixel ? 1.0F - at.share : 0.0F) +
            (at.second == pixel && at.second != at.first ? at.share : 0.0F);
   }
   /// Outputs that may count for a pixel: from here on, up to end().
-  [[nodiscard]] LOCKSTEP_HOST_DEVICE std::int64_t begin(std::int64_t pixel) const {
+  LOCKSTEP_HOST_DEVICE std::int64_t begin(std::int64_t pixel) const {
     const std::int64_t first = (linear ? pixel - 1 : pixel) * factor;
     return first < 0 ? 0 : first;
   }
-  [[nodiscard]] LOCKSTEP_HOST_DEVICE std::int64_t end(std::int64_t pixel) const {
+  LOCKSTEP_HOST_DEVICE std::int64_t end(std::int64_t pixel) const {
     const std::int64_t last = (linear ? pixel + 2 : pixel + 1) * factor;
     return last > outputs() ? outputs() : last;
   }
@@ -51,10 +51,8 @@ struct UpsampleSizes {
   std::int64_t batch = 0, channels = 0;
   UpsampleAxis rows, columns;
 
-  [[nodiscard]] LOCKSTEP_HOST_DEVICE std::int64_t inputs() const { return batch * rows.size * columns.size * channels; }
-  [[nodiscard]] LOCKSTEP_HOST_DEVICE std::int64_t outputs() const {
-    return batch * rows.outputs() * columns.outputs() * channels;
-  }
+  LOCKSTEP_HOST_DEVICE std::int64_t inputs() const { return batch * rows.size * columns.size * channels; }
+  LOCKSTEP_HOST_DEVICE std::int64_t outputs() const { return batch * rows.outputs() * columns.outputs() * channels; }
 };
 
 [[nodiscard]] UpsampleSizes upsample_sizes(const KernelRequest& request);

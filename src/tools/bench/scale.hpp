@@ -1,0 +1,29 @@
+// What a step costs a rank, for up to thousands of ranks, in the parts that grow with their number: the gradient's
+// all-reduce, a decision of the balancer, a turn of the supervisor's loop. Uses neither MPI nor a network.
+#pragma once
+
+#include <cstdint>
+
+#include "tools/bench/reduce_scale.hpp"
+#include "tools/bench/supervisor_turn.hpp"
+
+namespace lockstep::bench {
+
+struct ScaleOptions {
+  int ranks = 16'384;  ///< the largest number
+  int ranks_a_host = 8;
+  int micro_batches_a_rank = 4;
+  std::uint64_t gradient_bytes = 100U << 20U;
+};
+
+struct ScaleRow {
+  int ranks = 0;
+  ReduceScale reduce;
+  double decision_seconds = 0;  ///< CPU time
+  SupervisorTurn turn;
+};
+
+/// With `ranks` ranks. Throws as measure_supervisor_turn() does.
+[[nodiscard]] ScaleRow measure_scale(const ScaleOptions& options, int ranks);
+
+}  // namespace lockstep::bench

@@ -1,9 +1,0 @@
-# Exports beside the programs that they are for, which are installed for it.
-add_executable(predictions ${CMAKE_CURRENT_LIST_DIR}/predictions.cpp)
-target_link_libraries(predictions PRIVATE lockstep_train lockstep_flags nlohmann_json::nlohmann_json)
-lockstep_script_test(exchange.onnx COMMAND ${TEST_PYTHON} --packages tests/onnx/requirements.txt
-  ${CMAKE_CURRENT_LIST_DIR}/onnx_test.py)
-lockstep_script_test(exchange.torch LABEL long TIMEOUT 1800 COMMAND ${TEST_PYTHON}
-  --packages tests/exchange/requirements.txt ${CMAKE_CURRENT_LIST_DIR}/torch_test.py)
-lockstep_script_test(exchange.finetune LABEL long TIMEOUT 1800 COMMAND ${TEST_PYTHON}
-  --packages tests/exchange/requirements.txt ${CMAKE_CURRENT_LIST_DIR}/finetune_test.py)
