@@ -8,7 +8,7 @@ set(KERNEL_UNITS)
 foreach(UNIT RANGE 1 ${LOCKSTEP_KERNEL_UNITS})
   list(APPEND KERNEL_UNITS ${LOCKSTEP_LISTS}/kernels_${UNIT}.cu)
 endforeach()
-file(GLOB LISTED CONFIGURE_DEPENDS ops/*/*_op.cpp ops/*/*_onnx.cpp ops/*/*_cases.cpp ops/*/*_grid.hpp ops/*/*_cuda.cu
+file(GLOB LISTED CONFIGURE_DEPENDS ops/*/*_op.cpp ops/*/*_cases.cpp ops/*/*_grid.hpp ops/*/*_cuda.cu
   ops/activations/activations.hpp graph/models/*.cpp data/augment_steps/*.cpp step/optim/optimizers/*.hpp step/optim/schedules/*.cpp)
 set(WRITE_LISTS ${CMAKE_COMMAND} -D SOURCE=${CMAKE_SOURCE_DIR}/src -D LISTS=${LOCKSTEP_LISTS}
   -D KERNEL_UNITS=${LOCKSTEP_KERNEL_UNITS} -D OPS_TEST=${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/ops_test

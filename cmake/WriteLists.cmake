@@ -68,7 +68,14 @@ names_in(ACTIVATIONS "USE\\([A-Z][A-Za-z0-9]*, @\\)" ${SOURCE}/ops/activations/a
 
 write_registry(ops.cpp ops "#include \"ops/registry.hpp\"\n" Op "" "" ops/*/*_op.cpp)
 
-file(GLOB FILES ${SOURCE}/ops/*/*_onnx.cpp)
+set(FILES "")
+file(GLOB OP_FILES ${SOURCE}/ops/*/*_op.cpp)
+foreach(FILE ${OP_FILES})
+  file(READ ${FILE} TEXT)
+  if(TEXT MATCHES "\nvoid [a-z0-9_]+_to_onnx")
+    list(APPEND FILES ${FILE})
+  endif()
+endforeach()
 names_in(NAMES "\nvoid @_to_onnx\\(OnnxScope& scope\\) {" ${FILES})
 lines(DECLARATIONS "void @_to_onnx(OnnxScope& scope);" ${NAMES})
 lines(ENTRIES "      {\"@\", @_to_onnx}," ${NAMES})

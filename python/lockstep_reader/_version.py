@@ -1,2 +1,2 @@
-"""The version of lockstep that this reader belongs to. It reads what earlier versions wrote, too."""
+"""The version of lockstep that this reader belongs to."""
 VERSION = "0.1.0"

@@ -19,8 +19,6 @@ KINDS: dict[str, dict[str, typing.Any]] = {
     for kind in typing.get_args(event_types.Event)}
 _NOT_FINITE = {"nan": float("nan"), "inf": float("inf"), "-inf": float("-inf")}
 _BEGINNING = re.compile(rb'\{"event":"(\w+)"')
-_FORMER_NAMES: dict[str, str] = {"exchange": "reduce", "exchange_seconds": "reduce_seconds",
-                 "exchange_seconds_by_rank": "reduce_seconds_by_rank"}
 _ARTICLES = {bool: "a boolean", int: "an integer", float: "a number", str: "a text", dict[str, float]: "numbers by name",
              dict[int, float]: "numbers by rank"}
 
@@ -47,7 +45,7 @@ def _read_field(value, kind):
         if not isinstance(value, dict):
             raise ValueError(value)
         by_rank = kind == dict[int, float]
-        return {_rank(name) if by_rank else _FORMER_NAMES.get(name, name): number(item) for name, item in value.items()}
+        return {_rank(name) if by_rank else name: number(item) for name, item in value.items()}
     if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
         raise ValueError(value)
     return value
@@ -66,8 +64,7 @@ def parse_event(line: str | bytes, place: str = "an event") -> event_types.Event
     if fields is None:
         return typing.cast(event_types.Event, found)
     event: typing.Any = {}
-    for former, value in found.items():
-        name = _FORMER_NAMES.get(former) or former
+    for name, value in found.items():
         try:
             event[name] = value if name == "event" or name not in fields else _read_field(value, fields[name])
         except ValueError:

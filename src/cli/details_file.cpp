@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/evaluation_details.hpp"
-#include "core/whole_file.hpp"
+#include "core/files.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::cli {

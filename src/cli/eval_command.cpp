@@ -1,14 +1,15 @@
 // lockstep eval: a checkpoint's metrics over a whole set, each sample once. The same bits on any number of ranks.
 #include <fmt/format.h>
-
 #include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
-#include <nlohmann/json.hpp>
+#include <string>
 
 #include "cli/commands.hpp"
-#include "cli/confusion_picture.hpp"
 #include "cli/evaluation_details.hpp"
 #include "cli/ranks.hpp"
 #include "cli/token_codec.hpp"
@@ -16,6 +17,8 @@
 #include "core/base64.hpp"
 #include "core/say.hpp"
 #include "core/spans.hpp"
+#include "data/contact_sheet.hpp"
+#include "data/picture.hpp"
 #include "data/thumbnail.hpp"
 #include "lockstep/error.hpp"
 #include "observe/telemetry/tensorboard.hpp"
@@ -27,6 +30,40 @@
 namespace lockstep::cli {
 
 namespace {
+
+// A confusion matrix as pixels, for TensorBoard.
+
+constexpr std::int64_t kSide = 640;                   // about, of all cells
+constexpr std::int64_t kSmallest = 3, kLargest = 40;  // cells
+constexpr std::int64_t kLetters = 10;                 // of a name
+constexpr std::uint8_t kPaper = 255;
+
+/// A row for each class, a column for what it is taken for; the darker a cell, the larger its share of the row. Names
+/// stand at the left, the first letters of them.
+data::Picture confusion_picture(const EvaluationDetails& details) {
+  const std::int64_t classes = std::ssize(details.rows);
+  const std::int64_t cell = std::clamp(kSide / std::max<std::int64_t>(1, classes), kSmallest, kLargest);
+  const bool named = cell > data::kGlyphHeight;
+  const std::int64_t left = named ? kLetters * (data::kGlyphWidth + 1) + 2 : 0;
+  data::Picture picture(classes * cell, left + classes * cell, kPaper);
+  for (std::int64_t k = 0; named && k < classes; ++k) {
+    const std::string name = details.rows[k].name.substr(0, kLetters);
+    data::write_text(picture, name, k * cell + (cell - data::kGlyphHeight) / 2, 0);
+  }
+  for (const Confusion& pair : details.confusions) {
+    const std::int64_t of = details.rows[pair.actual].samples;
+    const double share = static_cast<double>(pair.samples) / of;
+    const auto faded = [&](int color) { return static_cast<std::uint8_t>(kPaper - share * (kPaper - color)); };
+    const bool right = pair.actual == pair.predicted;
+    for (std::int64_t y = 0; y < cell - 1; ++y) {
+      for (std::int64_t x = 0; x < cell - 1; ++x) {
+        picture.set(pair.actual * cell + y, left + pair.predicted * cell + x, faded(right ? 47 : 217),
+                    faded(right ? 111 : 84), faded(right ? 222 : 43));
+      }
+    }
+  }
+  return picture;
+}
 
 struct EvalArguments : RunArguments {
   std::string checkpoint = "auto";

@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <utility>
 
-#include "core/whole_file.hpp"
+#include "core/files.hpp"
 #include "lockstep/error.hpp"
 #include "run/train/catalogue.hpp"
 

@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "cli/predict.hpp"
-#include "core/csv_line.hpp"
+#include "core/files.hpp"
 #include "core/say.hpp"
-#include "core/whole_file.hpp"
+#include "core/words.hpp"
 #include "data/augment.hpp"
 #include "data/image_file.hpp"
 #include "data/input/prepared_data.hpp"

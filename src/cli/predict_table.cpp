@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "cli/predict.hpp"
-#include "core/csv_line.hpp"
 #include "core/say.hpp"
+#include "core/words.hpp"
 #include "data/input/schema.hpp"
 #include "data/open.hpp"
 #include "lockstep/error.hpp"

@@ -11,9 +11,8 @@
 
 #include "cli/predict.hpp"
 #include "config/files.hpp"
-#include "core/few.hpp"
-#include "core/lower_case.hpp"
 #include "core/say.hpp"
+#include "core/words.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::cli {

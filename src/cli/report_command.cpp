@@ -24,7 +24,7 @@
 #include "cli/svg_chart.hpp"
 #include "cli/sweep_report.hpp"
 #include "core/errno_code.hpp"
-#include "core/whole_file.hpp"
+#include "core/files.hpp"
 #include "lockstep/error.hpp"
 #include "observe/telemetry/diagnosis.hpp"
 #include "observe/telemetry/event_schema.hpp"

@@ -12,7 +12,7 @@
 #include "cli/event_series.hpp"
 #include "cli/report_page.hpp"
 #include "cli/svg_chart.hpp"
-#include "core/whole_file.hpp"
+#include "core/files.hpp"
 #include "graph/model_graph.hpp"
 #include "lockstep/trainer.hpp"
 #include "observe/telemetry/text.hpp"

@@ -1,23 +1,26 @@
 #include "cli/sweep_report.hpp"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <filesystem>
 #include <limits>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "cli/event_series.hpp"
 #include "cli/lineage_chart.hpp"
-#include "cli/recorded_sweep.hpp"
 #include "cli/report_page.hpp"
 #include "cli/run_events.hpp"
 #include "cli/svg_chart.hpp"
-#include "core/whole_file.hpp"
+#include "core/files.hpp"
 #include "lockstep/error.hpp"
 #include "observe/telemetry/text.hpp"
 #include "tools/sweep/importance.hpp"
@@ -26,6 +29,73 @@
 namespace lockstep::cli {
 
 namespace {
+
+// A sweep as its trials.json has it, for the report.
+
+struct RecordedTrial {
+  std::int64_t number = 0, steps = 0;
+  std::string state, message;
+  std::optional<double> value;
+  std::map<std::string, std::string> settings;                ///< as JSON
+  std::optional<std::pair<std::int64_t, std::int64_t>> from;  ///< trial, step
+  std::vector<std::pair<std::int64_t, double>> reports;       ///< steps, value
+};
+
+struct RecordedSweep {
+  std::string name, method, metric, directory;
+  bool maximize = false;
+  std::optional<std::int64_t> best;
+  std::vector<RecordedTrial> trials;
+  std::vector<std::string> parameters;  ///< in the order in which trials have them
+  double device_seconds = 0;
+
+  bool has_copies() const {
+    return std::any_of(trials.begin(), trials.end(), [](const RecordedTrial& trial) { return trial.from.has_value(); });
+  }
+  /// A trial and those that it comes from, itself first.
+  std::vector<const RecordedTrial*> ancestry(const RecordedTrial& trial) const;
+};
+
+using Json = nlohmann::ordered_json;
+
+/// Reads trials.json. Throws Error(data) if it is unreadable.
+RecordedSweep read_sweep(const std::string& directory) {
+  const std::string path = directory + "/trials.json";
+  const auto text = read_whole_file(path);
+  const Json json = Json::parse(text.value_or(""), nullptr, false);
+  if (json.is_discarded() || !json.contains("trials")) {
+    throw Error(ExitCode::data, fmt::format("{}: expected the trials of a sweep, found {}", path,
+                                            text ? "something else" : "no such file"));
+  }
+  RecordedSweep sweep{json.value("sweep", ""), json.value("method", ""), json.value("metric", ""), directory,
+                      json.value("direction", "") == "maximize"};
+  if (json["best"].is_number_integer()) sweep.best = json["best"].get<std::int64_t>();
+  std::set<std::string> known;
+  for (const Json& row : json["trials"]) {
+    RecordedTrial trial{row.value("trial", std::int64_t{0}), row.value("steps", std::int64_t{0}),
+                        row.value("state", ""), row.value("message", "")};
+    if (row["value"].is_number()) trial.value = row["value"].get<double>();
+    for (const auto& [path_of, value] : row["settings"].items()) {
+      trial.settings[path_of] = value.dump();
+      if (known.insert(path_of).second) sweep.parameters.push_back(path_of);
+    }
+    if (row.contains("from")) trial.from = {row["from"].at("trial"), row["from"].at("step")};
+    for (const Json& report : row.value("reports", Json::array())) {
+      if (report["value"].is_number()) trial.reports.emplace_back(report["steps"], report["value"]);
+    }
+    sweep.device_seconds += row.value("device_seconds", 0.0);
+    sweep.trials.push_back(std::move(trial));
+  }
+  return sweep;
+}
+
+std::vector<const RecordedTrial*> RecordedSweep::ancestry(const RecordedTrial& trial) const {
+  std::vector<const RecordedTrial*> line = {&trial};
+  while (line.back()->from && line.back()->from->first < line.back()->number) {
+    line.push_back(&trials.at(line.back()->from->first));
+  }
+  return line;
+}
 
 using Json = nlohmann::ordered_json;
 

@@ -7,10 +7,10 @@
 #include <string>
 
 #include "cli/commands.hpp"
-#include "core/whole_file.hpp"
+#include "core/files.hpp"
 #include "lockstep/error.hpp"
 #include "observe/telemetry/diagnosis.hpp"
-#include "observe/telemetry/merged_trace.hpp"
+#include "observe/telemetry/trace_events.hpp"
 
 namespace lockstep::cli {
 

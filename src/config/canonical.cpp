@@ -5,7 +5,6 @@
 #include <nlohmann/json.hpp>
 #include <tuple>
 
-#include "config/renamed.hpp"
 #include "config/sections.hpp"
 #include "core/digest.hpp"
 #include "core/untrusted.hpp"
@@ -178,14 +177,6 @@ CanonicalJob canonical_job(const Json& whole) {
 
 CanonicalJob canonical(const Job& job, const Catalogue& catalogue) {
   return canonical_job({{"job", job_section(catalogue).rule->write(&job)}});
-}
-
-CanonicalJob with_new_names(CanonicalJob saved) {
-  if (nests_too_deep(saved.text)) return saved;
-  const Json old = Json::parse(saved.text, nullptr, /*allow_exceptions=*/false);
-  if (old.is_discarded()) return saved;
-  const Json now = renew(old);
-  return now == old ? saved : canonical_job(now);
 }
 
 std::vector<std::string> differences(const std::string& text_a, const std::string& text_b) {

@@ -9,7 +9,7 @@
 #include "config/section.hpp"
 #include "config/yaml_dialects.hpp"
 #include "config/yaml_reader.hpp"
-#include "core/whole_file.hpp"
+#include "core/files.hpp"
 
 namespace lockstep::config {
 namespace {

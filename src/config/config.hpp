@@ -116,9 +116,6 @@ struct FinerBatch {
 
 [[nodiscard]] CanonicalJob canonical(const Job& job, const Catalogue& catalogue);
 
-/// The form that an earlier version saved, with renamed keys and values updated.
-[[nodiscard]] CanonicalJob with_new_names(CanonicalJob saved);
-
 /// The differences between two canonical forms, only in the keys that the digest counts: "job.optimizer.sgd.momentum:
 /// 0.9, now 0.8". What is of another kind is one difference: "job.model: layers, now resnet".
 [[nodiscard]] std::vector<std::string> differences(const std::string& text_a, const std::string& text_b);

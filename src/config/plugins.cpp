@@ -9,7 +9,7 @@
 #include "config/scalar_rules.hpp"
 #include "config/sections.hpp"
 #include "config/yaml_reader.hpp"
-#include "core/whole_file.hpp"
+#include "core/files.hpp"
 
 namespace lockstep::config {
 namespace {

@@ -3,7 +3,6 @@
 #include <fnmatch.h>
 
 #include <array>
-#include <nlohmann/json.hpp>
 #include <string_view>
 
 namespace lockstep::config {
@@ -28,23 +27,6 @@ std::string name_now(const std::string& path, std::string_view value) {
   return "";
 }
 
-Json renew_at(const std::string& path, const Json& old) {
-  if (!old.is_object() && !old.is_array()) return old;
-  Json now = old.is_object() ? Json::object() : Json::array();
-  for (const auto& [key, inner] : old.items()) {
-    const std::string below = path.empty() ? key : path + "." + key;
-    if (old.is_array()) {
-      now.push_back(renew_at(below, inner));
-      continue;
-    }
-    const std::string name = new_key(below);
-    const std::string old_value = inner.is_string() ? inner.get<std::string>() : inner.is_boolean() ? inner.dump() : "";
-    const std::string value = new_value(below, old_value);
-    now[name.empty() ? key : name] = value.empty() ? renew_at(below, inner) : Json(value);
-  }
-  return now;
-}
-
 }  // namespace
 
 std::string new_key(const std::string& path) {
@@ -53,10 +35,6 @@ std::string new_key(const std::string& path) {
 
 std::string new_value(const std::string& path, const std::string& value) {
   return value.empty() ? "" : name_now(path, value);
-}
-
-Json renew(const Json& old) {
-  return renew_at("", old);
 }
 
 }  // namespace lockstep::config

@@ -10,7 +10,7 @@
 #include "config/sweep_rules.hpp"
 #include "config/yaml_dialects.hpp"
 #include "config/yaml_reader.hpp"
-#include "core/whole_file.hpp"
+#include "core/files.hpp"
 
 namespace lockstep::config {
 namespace {

@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -94,5 +95,51 @@ void make_folders(const std::string& path);
 
 /// What was created, renamed or removed in a folder is on disk when this returns.
 void sync_folder(const std::string& path);
+
+// Reading and writing whole files as strings.
+
+/// All bytes of a file, also of a pipe, whose size is not known beforehand; nullopt if it does not exist. Throws Error
+/// if it cannot be read. `read_some` is called after each call to the file system.
+[[nodiscard]] std::optional<std::string> read_whole_file(const std::string& path,
+                                                         const std::function<void()>& read_some = {});
+
+/// A file of /proc or /sys; "" if the kernel does not show it: the process has ended, or is another user's.
+[[nodiscard]] std::string read_kernel_file(const std::string& path);
+
+/// Replaces a file as NewFile does, and creates its folder. Throws Error.
+void write_whole_file(const std::string& path, std::string_view bytes);
+
+/// The same, for files that are not worth an error: returns its message, or "".
+[[nodiscard]] std::string try_write_whole_file(const std::string& path, std::string_view bytes);
+
+// A file that one process at a time may hold, among all hosts that share its file system. What the holder writes into
+// it says who it is.
+
+/// The lock is flock()'s: it ends with the process, and on a network file system with the lease of a host that is gone.
+/// "Another process holds it" is a result; every call throws Error if the file system fails, as core/files does, and
+/// Error(cannot_create) if it has no locks.
+class LockedFile {
+ public:
+  /// Opens the file, and creates it if it is missing, but not its folder.
+  explicit LockedFile(const std::string& path);
+
+  /// Returns false if another process holds it; never waits.
+  [[nodiscard]] bool try_lock();
+  /// Whether nobody holds it; not to be asked by its holder.
+  [[nodiscard]] bool is_free();
+  /// Replaces its text, for the holder. It is on disk when this returns.
+  void write(const std::string& text);
+  /// For the holder: if the file has been removed (by a cleaner of old files, or with its folder), makes and locks it
+  /// again, with its text. Returns false if another process has taken the new one.
+  [[nodiscard]] bool renew();
+
+  const std::string& path() const { return file_.path(); }
+
+ private:
+  [[nodiscard]] bool lock(int how);
+  bool has_its_name() const;
+  OpenFile file_;
+  std::string text_;
+};
 
 }  // namespace lockstep

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <exception>
 
-#include "core/whole_file.hpp"
+#include "core/files.hpp"
 
 namespace lockstep {
 

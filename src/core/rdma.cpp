@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "core/whole_file.hpp"
+#include "core/files.hpp"
 
 namespace lockstep {
 

@@ -68,4 +68,11 @@ template <class Json>
 /// Whether a feature keeps what its kind promises (lockstep/data_set.hpp); readers and graphs rely on it.
 [[nodiscard]] bool is_sound(const Feature& feature);
 
+/// Whether it is one component of a path, so that it cannot lead out of its folder.
+[[nodiscard]] constexpr bool is_plain_name(std::string_view name) {
+  constexpr std::size_t kLongest = 255;  // bytes, as file systems have it
+  return !name.empty() && name.size() <= kLongest && name != "." && name != ".." &&
+         name.find('/') == std::string_view::npos && name.find('\0') == std::string_view::npos;
+}
+
 }  // namespace lockstep

@@ -9,8 +9,7 @@
 #include <array>
 #include <filesystem>
 
-#include "core/few.hpp"
-#include "core/lower_case.hpp"
+#include "core/words.hpp"
 #include "data/archive_input.hpp"
 #include "data/bytes.hpp"
 #include "data/path.hpp"

@@ -8,7 +8,7 @@
 #include <cstdio>
 #include <exception>
 
-#include "core/lower_case.hpp"
+#include "core/words.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::data {

@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "core/cache_room.hpp"
+#include "core/cache_directory.hpp"
 #include "core/digest.hpp"
-#include "core/whole_file.hpp"
+#include "core/files.hpp"
 #include "data/bytes.hpp"
 #include "data/path.hpp"
 #include "lockstep/error.hpp"

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "core/few.hpp"
+#include "core/words.hpp"
 #include "lockstep/random.hpp"
 
 namespace lockstep::data {

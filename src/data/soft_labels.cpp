@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "core/digest.hpp"
+#include "core/files.hpp"
 #include "core/untrusted.hpp"
-#include "core/whole_file.hpp"
 #include "data/sample_identities.hpp"
 #include "lockstep/error.hpp"
 

@@ -13,7 +13,6 @@
 #include <vector>
 
 #include "core/cache_directory.hpp"
-#include "core/cache_room.hpp"
 #include "core/digest.hpp"
 #include "core/files.hpp"
 #include "data/archive_input.hpp"

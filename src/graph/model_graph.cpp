@@ -7,9 +7,9 @@
 #include <map>
 #include <optional>
 
-#include "core/glob.hpp"
 #include "core/nearest.hpp"
 #include "core/top_k.hpp"
+#include "core/words.hpp"
 #include "graph/fail_at.hpp"
 #include "graph/lora.hpp"
 #include "lockstep/error.hpp"

@@ -22,10 +22,25 @@
 
 #include "core/spans.hpp"
 #include "launch/child.hpp"
-#include "launch/host_answer.hpp"
 #include "launch/hosts.hpp"
 
 namespace lockstep::launch {
+
+// What a host says of itself when it is asked whether it can join ranks that train: its version of the program, the
+// fingerprint of its processor and libraries, and which launch it sees in the run directory. Pure.
+
+struct HostAnswer {
+  std::string version;      ///< "1.4.0"
+  std::string fingerprint;  ///< of what its bits depend on
+  std::string launch;       ///< the name in launch.lock; empty: it has no such file
+};
+
+/// What `lockstep version` prints, and after it launch.lock, perhaps among lines of the host's shell.
+[[nodiscard]] HostAnswer parse_host_answer(const std::string& output);
+
+/// Why a host with this answer cannot join those that have the other one; empty: it can. Parts that are empty in
+/// `expected` are not compared.
+[[nodiscard]] std::string why_unfit(const HostAnswer& found, const HostAnswer& expected);
 
 /// The code of a command that did not end in time. Shells and ssh have greater ones for what they cannot start or
 /// reach.

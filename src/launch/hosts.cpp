@@ -18,8 +18,8 @@
 #include <mutex>
 #include <sstream>
 
+#include "core/files.hpp"
 #include "core/socket_address.hpp"
-#include "core/whole_file.hpp"
 #include "launch/child.hpp"
 #include "lockstep/error.hpp"
 

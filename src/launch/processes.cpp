@@ -14,8 +14,8 @@
 #include <sstream>
 #include <thread>
 
+#include "core/files.hpp"
 #include "core/spans.hpp"
-#include "core/whole_file.hpp"
 
 namespace lockstep::launch {
 

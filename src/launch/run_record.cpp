@@ -11,8 +11,8 @@
 #include <thread>
 #include <utility>
 
+#include "core/files.hpp"
 #include "core/spans.hpp"
-#include "core/whole_file.hpp"
 #include "lockstep/error.hpp"
 #include "observe/telemetry/event_json.hpp"
 #include "observe/telemetry/event_log.hpp"

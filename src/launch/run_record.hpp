@@ -15,7 +15,7 @@
 #include <string>
 #include <thread>
 
-#include "core/locked_file.hpp"
+#include "core/files.hpp"
 #include "lockstep/events.hpp"
 #include "lockstep/job.hpp"
 #include "observe/telemetry/console.hpp"

@@ -7,7 +7,7 @@
 #include <array>
 #include <cstdlib>
 
-#include "core/whole_file.hpp"
+#include "core/files.hpp"
 #include "launch/processes.hpp"
 #include "lockstep/error.hpp"
 #include "lockstep/version.hpp"

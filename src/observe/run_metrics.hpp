@@ -19,9 +19,9 @@
 #include "core/flight_recorder.hpp"
 #include "core/spans.hpp"
 #include "data/loader.hpp"
+#include "lockstep/events.hpp"
 #include "lockstep/graph.hpp"
 #include "observe/goodput.hpp"
-#include "observe/metrics_events.hpp"
 #include "observe/rank_context.hpp"
 #include "observe/rank_gpu.hpp"
 #include "observe/shared_targets.hpp"
@@ -33,6 +33,21 @@
 #include "step/exec/executor.hpp"
 
 namespace lockstep::observe {
+
+// Counts a run's rare events (checkpoints, evaluations, moves of micro-batches) in its metrics. On rank 0, by the
+// training thread.
+
+class MetricsEvents final : public events::Sink {
+ public:
+  explicit MetricsEvents(telemetry::RankMetrics& metrics) : metrics_(metrics) {}
+  void event(const events::Event& event) override;
+
+ private:
+  void on_checkpoint(const events::Checkpoint& checkpoint);
+  void on_evaluation(const events::Evaluation& evaluation);
+
+  telemetry::RankMetrics& metrics_;
+};
 
 /// What stays constant during a run.
 struct RunFacts {

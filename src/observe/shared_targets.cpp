@@ -6,7 +6,7 @@
 #include <filesystem>
 
 #include "core/digest.hpp"
-#include "core/whole_file.hpp"
+#include "core/files.hpp"
 
 namespace lockstep::observe {
 

@@ -10,8 +10,8 @@
 #include <utility>
 
 #include "core/background.hpp"
+#include "core/files.hpp"
 #include "core/say.hpp"
-#include "core/whole_file.hpp"
 #include "data/store/http.hpp"
 #include "observe/telemetry/unix_time.hpp"
 

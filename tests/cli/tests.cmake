@@ -10,7 +10,6 @@ lockstep_script_test(cli.report COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/report
 lockstep_script_test(cli.bad COMMAND python3 ${CMAKE_SOURCE_DIR}/tests/bad/run.py $<TARGET_FILE:lockstep> cli data)
 # What no command line can test.
 add_executable(cli_test ${CMAKE_CURRENT_LIST_DIR}/report_error_test.cpp ${CMAKE_SOURCE_DIR}/src/cli/report_error.cpp
-               ${CMAKE_SOURCE_DIR}/src/cli/foreign_options.cpp
                         ${CMAKE_CURRENT_LIST_DIR}/host_verdicts_test.cpp ${CMAKE_SOURCE_DIR}/src/cli/host_verdicts.cpp
                         ${CMAKE_CURRENT_LIST_DIR}/sampling_test.cpp ${CMAKE_SOURCE_DIR}/src/cli/sampling.cpp
                         ${CMAKE_CURRENT_LIST_DIR}/run_events_test.cpp ${CMAKE_SOURCE_DIR}/src/cli/run_events.cpp

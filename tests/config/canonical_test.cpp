@@ -210,34 +210,6 @@ TEST(Differences, SomeCanChangeBetweenSteps) {
             std::vector<std::string>{"job.seed: 1, now 2"});
 }
 
-/// As an earlier version wrote it, with the old names.
-CanonicalJob with_old_names(std::string text) {
-  for (const auto& [now, old] : {std::pair{"\"std\"", "\"deviation\""}, std::pair{"\"skip\"", "\"leave_out\""},
-                                 std::pair{"\"parts\"", "\"stages\""}}) {
-    text.replace(text.find(now), std::strlen(now), old);
-  }
-  return {text, "the digest of then"};
-}
-
-TEST(Renamed, AnEarlierVersionsJobHasTheNamesAndTheDigestOfNow) {
-  const CanonicalJob now =
-      canonical_with({"data.normalize={mean: [0.5], std: [0.25]}", "data.train.images.bad_samples=skip"});
-  const CanonicalJob found = with_new_names(with_old_names(now.text));
-  EXPECT_EQ(found.text, now.text);
-  EXPECT_EQ(found.digest, now.digest);
-}
-
-TEST(Renamed, WhatHasNoOldNamesStaysAsItIs) {
-  // In a custom op the same words keep their own meaning.
-  const std::string own =
-      R"({"job":{"model":{"layers":[{"noise":{"deviation":0.5,"stages":2,"bad_samples":"leave_out"}}]}}})";
-  for (const std::string& text : {std::string("{}"), std::string("no JSON"), own, canonical_with({}).text}) {
-    const CanonicalJob found = with_new_names({text, "any"});
-    EXPECT_EQ(found.text, text);
-    EXPECT_EQ(found.digest, "any");
-  }
-}
-
 TEST(Examples, DigitsIsTheDefaultJob) {
   std::ifstream file(std::string(EXAMPLES) + "/digits.yaml");
   std::ostringstream text;

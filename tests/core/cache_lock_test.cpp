@@ -1,5 +1,5 @@
 // Processes that want the same entry of a cache. Two openings of a lock are as two processes.
-#include "core/cache_lock.hpp"
+#include "core/cache_directory.hpp"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <string>
 
-#include "core/whole_file.hpp"
+#include "core/files.hpp"
 
 namespace lockstep {
 namespace {

@@ -1,4 +1,4 @@
-#include "core/cache_room.hpp"
+#include "core/cache_directory.hpp"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

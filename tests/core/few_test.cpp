@@ -1,4 +1,4 @@
-#include "core/few.hpp"
+#include "core/words.hpp"
 
 #include <gtest/gtest.h>
 

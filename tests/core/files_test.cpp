@@ -10,7 +10,6 @@
 #include <filesystem>
 #include <fstream>
 
-#include "core/whole_file.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep {

@@ -1,4 +1,4 @@
-#include "core/glob.hpp"
+#include "core/words.hpp"
 
 #include <gtest/gtest.h>
 

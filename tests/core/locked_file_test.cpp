@@ -5,8 +5,7 @@
 #include <filesystem>
 #include <memory>
 
-#include "core/locked_file.hpp"
-#include "core/whole_file.hpp"
+#include "core/files.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep {

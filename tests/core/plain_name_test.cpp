@@ -1,4 +1,4 @@
-#include "core/plain_name.hpp"
+#include "core/untrusted.hpp"
 
 #include <gtest/gtest.h>
 

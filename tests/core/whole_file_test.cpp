@@ -1,4 +1,4 @@
-#include "core/whole_file.hpp"
+#include "core/files.hpp"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

@@ -4,7 +4,7 @@
 
 #include <cstring>
 
-#include "core/whole_file.hpp"
+#include "core/files.hpp"
 #include "data/fake_data.hpp"
 
 namespace lockstep::data {

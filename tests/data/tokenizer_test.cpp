@@ -4,7 +4,7 @@
 #include <fstream>
 #include <functional>
 
-#include "core/whole_file.hpp"
+#include "core/files.hpp"
 #include "data/reader_support.hpp"
 #include "data/tokenizer/tokenize.hpp"
 #include "data/tokenizer_support.hpp"

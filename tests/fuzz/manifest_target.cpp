@@ -1,5 +1,5 @@
 // manifest.json of a checkpoint: accepted input is written and accepted again, with the same content.
-#include "core/plain_name.hpp"
+#include "core/untrusted.hpp"
 #include "fuzz/support.hpp"
 #include "run/checkpoint/manifest.hpp"
 

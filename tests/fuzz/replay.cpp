@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "core/whole_file.hpp"
+#include "core/files.hpp"
 #include "fuzz/support.hpp"
 
 namespace {

@@ -63,5 +63,5 @@ lockstep_fuzz_target(control_socket ROOM launch SOURCES launch/control_server.cp
 
 lockstep_fuzz_target(run_events SOURCES cli/run_events.cpp observe/telemetry/event_json.cpp LINKS nlohmann_json::nlohmann_json)
 lockstep_fuzz_target(trace ROOM telemetry LINKS nlohmann_json::nlohmann_json
-  SOURCES observe/telemetry/rank_trace.cpp observe/telemetry/trace_events.cpp observe/telemetry/merged_trace.cpp
+  SOURCES observe/telemetry/rank_trace.cpp observe/telemetry/trace_events.cpp
   observe/telemetry/diagnosis.cpp observe/telemetry/text.cpp)

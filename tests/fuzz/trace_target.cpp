@@ -1,7 +1,7 @@
 // Timelines of two ranks, as `lockstep trace merge` reads, judges and merges them.
 #include "fuzz/support.hpp"
 #include "observe/telemetry/diagnosis.hpp"
-#include "observe/telemetry/merged_trace.hpp"
+#include "observe/telemetry/trace_events.hpp"
 
 using namespace lockstep;
 

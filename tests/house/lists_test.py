@@ -7,7 +7,7 @@ import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SCRIPT = ROOT / "cmake" / "WriteLists.cmake"
-LISTED = ("ops/*/*_op.cpp", "ops/*/*_onnx.cpp", "ops/*/*_cases.cpp", "ops/*/*_grid.hpp", "ops/*/*_cuda.cu",
+LISTED = ("ops/*/*_op.cpp", "ops/*/*_cases.cpp", "ops/*/*_grid.hpp", "ops/*/*_cuda.cu",
           "ops/activations/activations.hpp", "graph/models/*.cpp", "data/augment_steps/*.cpp", "step/optim/optimizers/*.hpp",
           "step/optim/schedules/*.cpp")
 
@@ -43,7 +43,7 @@ class Lists(unittest.TestCase):
         for file, definition, changed in (
             ("ops/softmax/softmax_op.cpp", "OpDef make_softmax() {", "OpDef make_softmax(int width) {"),
             ("ops/softmax/softmax_cases.cpp", "OpCases make_softmax_cases() {", "static OpCases make_softmax_cases() {"),
-            ("ops/softmax/softmax_onnx.cpp", "void softmax_to_onnx(OnnxScope& scope) {",
+            ("ops/softmax/softmax_op.cpp", "void softmax_to_onnx(OnnxScope& scope) {",
              "void softmax_to_onnx(const OnnxScope& scope) {"),
             ("graph/models/mlp.cpp", "ModelDef make_mlp() {", "ModelDef make_mlp(int depth) {"),
             ("data/augment_steps/flip.cpp", "AugmentDef make_flip() {", "AugmentDef make_flip() const {"),
@@ -59,9 +59,12 @@ class Lists(unittest.TestCase):
                 self.assertIn(f"{path}: expected a definition as in 'cmake/WriteLists.cmake', found '{changed}'", error)
                 path.write_text(text.replace(definition, "// nothing\nint x() {"))
                 code, error = self.write()
+                path.write_text(text)
+                if "to_onnx" in definition:  # not every op has one
+                    self.assertEqual(code, 0)
+                    continue
                 self.assertEqual(code, 1)
                 self.assertRegex(error, f"{path}: expected '.*', found none; define it, or rename the file")
-                path.write_text(text)
 
 
 if __name__ == "__main__":

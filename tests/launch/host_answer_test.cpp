@@ -1,5 +1,5 @@
 // What a host must answer before it may join those that train.
-#include "launch/host_answer.hpp"
+#include "launch/host_pool.hpp"
 
 #include <gtest/gtest.h>
 

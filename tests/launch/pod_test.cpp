@@ -11,7 +11,7 @@
 #include <functional>
 #include <thread>
 
-#include "core/whole_file.hpp"
+#include "core/files.hpp"
 #include "launch/child.hpp"
 #include "launch/pod/last_message.hpp"
 #include "launch/pod/pod.hpp"

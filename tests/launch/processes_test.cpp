@@ -13,7 +13,7 @@
 #include <thread>
 #include <vector>
 
-#include "core/whole_file.hpp"
+#include "core/files.hpp"
 #include "launch/child.hpp"
 #include "launch/mpirun.hpp"
 #include "launch/processes.hpp"

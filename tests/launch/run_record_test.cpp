@@ -16,7 +16,7 @@
 #include <string>
 #include <thread>
 
-#include "core/whole_file.hpp"
+#include "core/files.hpp"
 #include "launch/run_record.hpp"
 #include "lockstep/error.hpp"
 

@@ -6,7 +6,7 @@
 
 #include <filesystem>
 
-#include "core/whole_file.hpp"
+#include "core/files.hpp"
 
 namespace lockstep::observe {
 namespace {

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "core/glob.hpp"
 #include "core/spans.hpp"
+#include "core/words.hpp"
 #include "ops/op_driver.hpp"
 #include "ops/registry.hpp"
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Lines of events that no run of a test writes: damaged ones, numbers that are not finite, and those of former versions."""
+"""Lines of events that no run of a test writes: damaged ones, numbers that are not finite, and those that lack fields."""
 import json
 import math
 import re
@@ -59,13 +59,12 @@ class Events(InFolder):
         self.says(reader.DamagedError, f"{path}: expected at least the 34 bytes that were read, found 3; it has been "
                   "replaced: open it anew", log.new)
 
-    def test_a_run_of_a_former_version(self):
-        """Without fields of today, with names of its own, and with a last line that is torn."""
+    def test_a_run_that_lacks_fields(self):
+        """And with a last line that is torn."""
         run = reader.open_run(ROOT / "tests/balance/report")
         self.assertEqual(run.training()["step"], list(range(1, 10))[:run.training().height])
         end = list(run.events("end"))[-1]
         self.assertEqual(end["reduce_seconds_by_rank"], {0: 0.05, 1: 0.05})
-        self.assertNotIn("exchange_seconds", list(run.events("balance"))[1])
 
     def test_what_is_better_is_what_the_page_says(self):
         table = re.findall(r"^\| `(\w+)` \|.*\| (higher|lower) \|$", (ROOT / "docs/losses-and-metrics.md").read_text(),

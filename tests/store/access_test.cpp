@@ -9,7 +9,6 @@
 #include <fstream>
 #include <string>
 
-#include "data/store/location.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::store {

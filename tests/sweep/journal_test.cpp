@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "core/whole_file.hpp"
+#include "core/files.hpp"
 #include "sweep/sweeps.hpp"
 #include "tools/sweep/results.hpp"
 

@@ -124,15 +124,6 @@ TEST(EventJson, LinesOfOtherProgramsAndVersionsAreNoEvents) {
   EXPECT_TRUE(std::isnan(step.loss));
 }
 
-TEST(EventJson, EventsOfEarlierVersionsAreReadWithTheirOldNames) {
-  EXPECT_EQ(read<events::Balance>(R"({"event":"balance","exchange_seconds":0.5})").reduce_seconds, 0.5);
-  const auto end = read<events::End>(
-      R"({"event":"end","exchange_seconds_by_rank":{"1":2},"phases":{"compute":4,"exchange":1},"metrics":{"exchange":3}})");
-  EXPECT_EQ(end.reduce_seconds_by_rank, (events::ByRank{{1, 2}}));
-  EXPECT_EQ(end.phases, (events::ByName{{"compute", 4}, {"reduce", 1}}));
-  EXPECT_EQ(end.metrics, (events::ByName{{"exchange", 3}})) << "a metric's name is its own";
-}
-
 TEST(EventJson, ADamagedFieldIsNamed) {
   const std::map<std::string, std::string> damages = {
       {R"({"event":"step","step":"one"})", "expected an integer as 'step'"},

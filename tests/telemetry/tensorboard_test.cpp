@@ -9,7 +9,7 @@
 #include <filesystem>
 #include <map>
 
-#include "core/whole_file.hpp"
+#include "core/files.hpp"
 
 namespace lockstep::telemetry {
 

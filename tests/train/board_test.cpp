@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <fstream>
 
-#include "core/whole_file.hpp"
+#include "core/files.hpp"
 #include "lockstep/error.hpp"
 #include "train/small_run.hpp"
 

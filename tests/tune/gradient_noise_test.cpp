@@ -1,5 +1,5 @@
 // The gradient noise scale, of gradients whose noise is known.
-#include "tools/tune/gradient_noise.hpp"
+#include "tools/tune/batch.hpp"
 
 #include <gtest/gtest.h>
 

@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "core/digest.hpp"
-#include "core/few.hpp"
+#include "core/words.hpp"
 #include "data/look_alikes.hpp"
 #include "data/sample_identities.hpp"
 #include "data/sample_weights.hpp"

@@ -8,8 +8,8 @@
 #include <functional>
 #include <nlohmann/json.hpp>
 
-#include "core/few.hpp"
 #include "core/untrusted.hpp"
+#include "core/words.hpp"
 #include "data/readers/row_windows.hpp"
 #include "lockstep/error.hpp"
 

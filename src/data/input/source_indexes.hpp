@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "core/cache_lock.hpp"
+#include "core/cache_directory.hpp"
 #include "data/file_state.hpp"
 #include "data/index_cache.hpp"
 #include "data/target_range.hpp"

@@ -10,8 +10,8 @@
 #include <thread>
 #include <vector>
 
-#include "core/few.hpp"
 #include "core/round_up.hpp"
+#include "core/words.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::data {

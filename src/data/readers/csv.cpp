@@ -10,7 +10,7 @@
 #include <filesystem>
 #include <map>
 
-#include "core/few.hpp"
+#include "core/words.hpp"
 #include "data/bytes.hpp"
 #include "data/path.hpp"
 #include "data/readers/common.hpp"

@@ -8,7 +8,7 @@
 #include <span>
 
 #include "core/digest.hpp"
-#include "core/few.hpp"
+#include "core/words.hpp"
 #include "data/bytes.hpp"
 #include "data/path.hpp"
 #include "data/readers/common.hpp"

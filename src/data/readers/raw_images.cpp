@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "core/digest.hpp"
-#include "core/few.hpp"
+#include "core/words.hpp"
 #include "data/bytes.hpp"
 #include "data/readers/common.hpp"
 #include "data/readers/prepare.hpp"

@@ -15,7 +15,7 @@
 #include <unordered_map>
 
 #include "core/digest.hpp"
-#include "core/few.hpp"
+#include "core/words.hpp"
 #include "data/readers/common.hpp"
 #include "data/readers/file.hpp"
 #include "data/readers/prepare.hpp"

@@ -8,9 +8,8 @@
 #include <set>
 #include <string_view>
 
-#include "core/few.hpp"
-#include "core/glob.hpp"
 #include "core/nearest.hpp"
+#include "core/words.hpp"
 #include "data/parquet/parquet.hpp"
 #include "data/readers/table_text.hpp"
 #include "data/readers/utf8.hpp"

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "core/few.hpp"
+#include "core/words.hpp"
 #include "data/readers/common.hpp"
 #include "data/readers/row_windows.hpp"
 #include "data/sample_weights.hpp"

@@ -10,7 +10,7 @@
 #include <cerrno>
 #include <filesystem>
 
-#include "core/lower_case.hpp"
+#include "core/words.hpp"
 #include "data/archive.hpp"
 #include "data/archive_input.hpp"
 #include "data/unpack.hpp"

@@ -10,7 +10,7 @@
 #include <cstdlib>
 #include <limits>
 
-#include "core/lower_case.hpp"
+#include "core/words.hpp"
 
 namespace lockstep::data {
 namespace {

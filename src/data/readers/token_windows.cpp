@@ -3,16 +3,59 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <deque>
+#include <span>
 #include <vector>
 
 #include "core/digest.hpp"
 #include "data/readers/common.hpp"
 #include "data/readers/prepare.hpp"
-#include "data/readers/token_fingerprints.hpp"
 #include "lockstep/error.hpp"
 #include "lockstep/random.hpp"
 
 namespace lockstep::data {
+
+namespace {
+
+// Fingerprints of a sequence of tokens by winnowing: sequences that have a long run of tokens in common have a
+// fingerprint in common, wherever the run lies (Schleimer, Wilkerson, Aiken, "Winnowing", 2003).
+
+/// Tokens of which a fingerprint is a hash: enough that no two texts have them in common by chance.
+constexpr std::int64_t kFingerprintTokens = 32;
+
+struct TokenFingerprint {
+  std::int64_t first = 0;  ///< position of the first of its tokens
+  std::uint64_t hash = 0;
+};
+
+/// Of each `window` successive hashes the smallest one, each once: a run of kFingerprintTokens + window - 1 tokens has
+/// at least one. None of a shorter sequence.
+std::vector<TokenFingerprint> token_fingerprints(std::span<const std::int32_t> tokens, std::int64_t window) {
+  constexpr std::uint64_t kBase = 0x9E3779B97F4A7C15;  // odd, so that no token's part of the sum is lost
+  std::uint64_t oldest = 1;                            // the factor of a run's first token
+  for (std::int64_t i = 1; i < kFingerprintTokens; ++i) oldest *= kBase;
+  const auto word = [&](std::int64_t at) {
+    return static_cast<std::uint64_t>(static_cast<std::uint32_t>(tokens[at])) + 1;
+  };
+  std::vector<TokenFingerprint> found;
+  std::deque<TokenFingerprint> least;  // ascending: the first is the smallest of the window
+  std::uint64_t sum = 0;
+  for (std::int64_t last = 0; last < std::ssize(tokens); ++last) {
+    if (last >= kFingerprintTokens) sum -= oldest * word(last - kFingerprintTokens);
+    sum = sum * kBase + word(last);
+    const TokenFingerprint own{last - kFingerprintTokens + 1, mix(sum, 0)};
+    if (own.first < 0) continue;
+    while (!least.empty() && least.back().hash >= own.hash) least.pop_back();
+    least.push_back(own);
+    if (least.front().first <= own.first - window) least.pop_front();
+    const bool is_new = found.empty() || found.back().first != least.front().first;
+    if (own.first >= window - 1 && is_new) found.push_back(least.front());
+  }
+  return found;
+}
+
+}  // namespace
 
 TokenWindows::TokenWindows(std::shared_ptr<const TokenSource> source, DataSetInfo info, Options options,
                            std::int64_t begin, std::int64_t end)

@@ -14,7 +14,7 @@
 #include <string_view>
 
 #include "core/digest.hpp"
-#include "core/whole_file.hpp"
+#include "core/files.hpp"
 #include "data/bytes.hpp"
 #include "data/readers/common.hpp"
 #include "data/readers/file.hpp"

@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include "core/remote_path.hpp"
 #include "data/store/profile.hpp"
+#include "lockstep/error.hpp"
 
 namespace lockstep::store {
 
@@ -28,6 +30,18 @@ Access access_from_environment() {
   const bool on_amazon = access.endpoint.empty() || access.endpoint.find(".amazonaws.com") != std::string::npos;
   access.find_key = [region = access.region, on_amazon] { return find_key(region, on_amazon); };
   return access;
+}
+
+Location parse_location(const std::string& path) {
+  constexpr std::size_t kScheme = 5;
+  LOCKSTEP_CHECK(is_remote(path), path);
+  const std::size_t slash = path.find('/', kScheme);
+  Location location{path.substr(kScheme, slash - kScheme), slash == std::string::npos ? "" : path.substr(slash + 1)};
+  while (location.key.ends_with('/')) location.key.pop_back();
+  if (location.bucket.empty()) {
+    throw Error(ExitCode::configuration, fmt::format("{}: expected s3://BUCKET/KEY, found no bucket", path));
+  }
+  return location;
 }
 
 }  // namespace lockstep::store

@@ -12,8 +12,6 @@
 #include <vector>
 
 #include "core/cache_directory.hpp"
-#include "core/cache_lock.hpp"
-#include "core/cache_room.hpp"
 #include "core/files.hpp"
 #include "data/store/checksums.hpp"
 #include "lockstep/error.hpp"

@@ -3,8 +3,8 @@
 // A block is written under another name and renamed, so it is complete or absent; its name has its object's version, so
 // it is never out of date. After its bytes it has the CRC-32 of each 64 KiB, which every read verifies: a block that
 // the disk has damaged is fetched again. While one process fetches a block, others that want it wait. Blocks go
-// when the cache has no room (core/cache_room). When the disk fails, bytes are passed on and not kept: a problem of the
-// cache is never an error.
+// when the cache has no room (core/cache_directory). When the disk fails, bytes are passed on and not kept: a problem
+// of the cache is never an error.
 #pragma once
 
 #include <atomic>
@@ -16,7 +16,7 @@
 #include <string>
 #include <utility>
 
-#include "core/cache_room.hpp"
+#include "core/cache_directory.hpp"
 
 namespace lockstep::store {
 

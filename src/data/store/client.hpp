@@ -21,7 +21,6 @@
 
 #include "data/store/access.hpp"
 #include "data/store/credentials.hpp"
-#include "data/store/location.hpp"
 
 namespace lockstep::store {
 

@@ -11,7 +11,7 @@
 #include <pugixml.hpp>
 #include <vector>
 
-#include "core/whole_file.hpp"
+#include "core/files.hpp"
 #include "data/store/http.hpp"
 #include "data/store/profile.hpp"
 #include "lockstep/error.hpp"

@@ -3,7 +3,7 @@
 #include <cstdlib>
 #include <sstream>
 
-#include "core/whole_file.hpp"
+#include "core/files.hpp"
 
 namespace lockstep::store {
 

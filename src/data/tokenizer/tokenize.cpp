@@ -2,29 +2,137 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <bit>
 #include <cerrno>
 #include <chrono>
+#include <cstdint>
+#include <cstdio>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <optional>
+#include <span>
+#include <string>
+#include <string_view>
 #include <system_error>
+#include <utility>
+#include <vector>
 
 #include "core/digest.hpp"
-#include "core/whole_file.hpp"
+#include "core/errno_code.hpp"
+#include "core/files.hpp"
 #include "data/readers/common.hpp"
 #include "data/readers/utf8.hpp"
-#include "data/tokenizer/mapped_file.hpp"
 #include "data/tokenizer/text_encoder.hpp"
-#include "data/tokenizer/token_file.hpp"
 #include "data/tokenizer/tokenizer_file.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::data {
+
 namespace {
+
+// A file of tokens that is being written: uint16 or uint32, little-endian.
+
+class TokenFile {
+ public:
+  /// Opens or creates it, and forgets what is behind the first `tokens` tokens of `width` bytes. Throws
+  /// Error(cannot_create) if that fails; the others throw Error(infrastructure).
+  TokenFile(std::string path, std::int64_t width, std::int64_t tokens);
+  ~TokenFile();
+  TokenFile(const TokenFile&) = delete;
+  TokenFile& operator=(const TokenFile&) = delete;
+
+  void append(const std::vector<std::int32_t>& tokens);
+  /// Returns when all is on the disk.
+  void flush();
+  /// Flushes, and gives the file its name.
+  void rename_to(const std::string& path);
+  std::int64_t tokens() const { return tokens_; }
+
+ private:
+  [[noreturn]] void fail(const char* what) const;
+  std::string path_;
+  std::int64_t width_, tokens_;
+  int file_ = -1;
+};
+
+static_assert(std::endian::native == std::endian::little);
+
+TokenFile::TokenFile(std::string path, std::int64_t width, std::int64_t tokens)
+    : path_(std::move(path)), width_(width), tokens_(tokens) {
+  file_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+  if (file_ >= 0 && ftruncate(file_, tokens * width) == 0 && lseek(file_, 0, SEEK_END) >= 0) return;
+  const int error = errno;
+  if (file_ >= 0) close(file_);
+  throw Error(code_of_errno(error, ExitCode::cannot_create),
+              fmt::format("{}: cannot create: {}", path_, std::generic_category().message(error)));
+}
+
+TokenFile::~TokenFile() {
+  if (file_ >= 0) close(file_);
+}
+
+void TokenFile::fail(const char* what) const {
+  throw Error(ExitCode::infrastructure,
+              fmt::format("{}: cannot {}: {}", path_, what, std::generic_category().message(errno)));
+}
+
+void TokenFile::append(const std::vector<std::int32_t>& tokens) {
+  std::vector<std::uint16_t> narrow;
+  if (width_ == 2) narrow.assign(tokens.begin(), tokens.end());
+  auto bytes = width_ == 2 ? std::as_bytes(std::span(narrow)) : std::as_bytes(std::span(tokens));
+  while (!bytes.empty()) {
+    const ssize_t written = ::write(file_, bytes.data(), bytes.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) fail("write");
+    bytes = bytes.subspan(written);
+  }
+  tokens_ += std::ssize(tokens);
+}
+
+void TokenFile::flush() {
+  if (fdatasync(file_) != 0) fail("write");
+}
+
+void TokenFile::rename_to(const std::string& path) {
+  flush();
+  if (std::rename(path_.c_str(), path.c_str()) != 0) fail("rename");
+}
+
+// A file as memory, to read.
+
+class MappedFile {
+ public:
+  /// Throws Error(data) if it cannot be read.
+  explicit MappedFile(const std::string& path) {
+    const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    struct stat status {};
+    const bool known = file >= 0 && fstat(file, &status) == 0 && S_ISREG(status.st_mode);
+    size_ = known ? static_cast<std::size_t>(status.st_size) : 0;
+    if (size_ > 0) memory_ = mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, file, 0);
+    const int error = errno;
+    if (file >= 0) close(file);
+    if (known && memory_ != MAP_FAILED) return;
+    throw Error(code_of_errno(known || file < 0 ? error : 0, ExitCode::data),
+                fmt::format("{}: cannot read: {}", path,
+                            file >= 0 && !known ? "not a file" : std::generic_category().message(error)));
+  }
+  ~MappedFile() {
+    if (size_ > 0) munmap(memory_, size_);
+  }
+  MappedFile(const MappedFile&) = delete;
+  MappedFile& operator=(const MappedFile&) = delete;
+
+  std::string_view text() const { return {static_cast<const char*>(memory_), size_}; }
+
+ private:
+  std::size_t size_ = 0;
+  void* memory_ = nullptr;
+};
 
 using OrderedJson = nlohmann::ordered_json;
 namespace fs = std::filesystem;

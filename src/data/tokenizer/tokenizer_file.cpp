@@ -7,7 +7,7 @@
 #include <filesystem>
 
 #include "core/errno_code.hpp"
-#include "core/whole_file.hpp"
+#include "core/files.hpp"
 #include "data/tokenizer/tokenizer_json.hpp"
 #include "data/tokenizer/tokenizer_reader.hpp"
 #include "data/tokenizer/vocabulary_files.hpp"

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "core/errno_code.hpp"
-#include "core/whole_file.hpp"
+#include "core/files.hpp"
 #include "data/tokenizer/checked_json.hpp"
 #include "lockstep/error.hpp"
 

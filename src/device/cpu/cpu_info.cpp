@@ -7,8 +7,8 @@
 #include <map>
 #include <string>
 
+#include "core/files.hpp"
 #include "core/numbers.hpp"
-#include "core/whole_file.hpp"
 #include "device/device.hpp"
 
 namespace lockstep::device {

@@ -2,33 +2,205 @@
 
 #include <fmt/format.h>
 #include <pwd.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
+#include <csignal>
+#include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
+#include <functional>
+#include <initializer_list>
 #include <iostream>
 #include <iterator>
 #include <map>
+#include <optional>
 #include <sstream>
+#include <string>
+#include <thread>
+#include <vector>
 
 #include "core/errno_code.hpp"
-#include "core/whole_file.hpp"
+#include "core/files.hpp"
+#include "core/say.hpp"
+#include "core/spans.hpp"
+#include "launch/child.hpp"
 #include "launch/control_socket.hpp"
+#include "launch/host_pool.hpp"
 #include "launch/mpirun.hpp"
-#include "launch/pod/init.hpp"
 #include "launch/pod/last_message.hpp"
-#include "launch/pod/leader.hpp"
+#include "launch/pod/pod_names.hpp"
+#include "launch/pod/preflight.hpp"
 #include "launch/pod/ssh_files.hpp"
 #include "launch/pod/sshd.hpp"
 #include "launch/pod/succession.hpp"
 #include "launch/pod/unfit_node.hpp"
 #include "launch/pod/worker.hpp"
 #include "launch/restart_policy.hpp"
+#include "launch/stop_signals.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::launch {
+
+namespace {
+
+// The pod that runs the supervisor: preflight, a report on the hosts if one is wanted, `lockstep launch`, and notifying
+// the others of the end. Or that report alone.
+
+struct LeaderCommand {
+  std::vector<std::string> words;
+  std::map<std::string, std::string> environment;  ///< its own, besides the pod's
+};
+
+struct LeaderOptions {
+  PoolOptions pool;
+  PreflightLimits preflight;
+  LeaderCommand command;  ///< the supervisor's
+  std::function<LeaderCommand(const Hosts&)>
+      report;  ///< on these hosts; what ends with 0 lets the job begin. May be empty
+  std::string termination_log;
+  bool took_over = false;                ///< the job was running: those who answer go on at once
+  std::function<void()> begins = [] {};  ///< called when the hosts are there
+  bool once = false;                     ///< no other leader replaces this one, however it ends
+  bool keeps_workers = false;            ///< workers are ended by something else
+};
+
+using std::chrono::milliseconds;
+
+constexpr double kLeaderPoll = 0.05;  ///< seconds
+constexpr milliseconds kErrorsTick{100}, kNotifyPatience{15'000};
+
+int supervise(const LeaderCommand& command, const char* name, const LeaderOptions& options, StopSignals& signals) {
+  MessagePipe errors;
+  Child supervisor(command.words, {.output = "", .environment = command.environment, .errors = errors.writer()});
+  errors.started();
+  int passed_on = 0;
+  while (!supervisor.poll()) {
+    errors.pass_on(kErrorsTick, signals.descriptor());
+    for (const int come = signals.count(); passed_on < come; ++passed_on) supervisor.signal(signals.last());
+  }
+  errors.pass_on(milliseconds(0), -1);
+  const int code = supervisor.poll().value_or(1);
+  const std::string message = errors.last();
+  if (code != 0) {
+    write_termination_message(options.termination_log,
+                              message.empty() ? fmt::format("lockstep {} ended with {}", name, code) : message);
+  }
+  return code;
+}
+
+/// Returns the command's exit code, or the report's if that is not 0, or 75 if a signal came before it was started.
+/// Signals are forwarded to it: the first ends the job with a checkpoint, a second one immediately. Throws
+/// preflight()'s errors.
+int lead(const LeaderOptions& options, StopSignals& signals) {
+  PodNames names;
+  const auto runs = [&](const std::string& host) { return names.runs(host); };
+  PoolOptions with_names = options.pool;
+  with_names.exists = runs;
+  HostPool pool(with_names);
+  const auto stop = [&] { return signals.sleep(kLeaderPoll) && signals.count() > 0; };
+  if (!options.took_over && !preflight(pool, options.preflight, runs, stop)) {
+    say("lockstep pod: stopped by a signal before the job was started\n");
+    return static_cast<int>(ExitCode::interrupted);
+  }
+  int code = options.report ? supervise(options.report(pool.usable()), "bench", options, signals) : 0;
+  if (code != 0 && signals.count() > 0) return static_cast<int>(ExitCode::interrupted);
+  if (code == 0) {
+    options.begins();
+    code = supervise(options.command, options.once ? "bench" : "launch", options, signals);
+  }
+  // With any other code, this leader or its replacement continues, so workers must wait for it.
+  const bool over = options.once || code == 0 || is_permanent(code);
+  if (over && !options.keeps_workers) {
+    pool.ask_all_again(kNotifyPatience);  // includes hosts that came late, or were away at the start
+    const std::string end = fmt::format("pod --end {}", options.once ? 0 : code);
+    for (const auto& [host, answer] : pool.run_everywhere(pool.usable(), end, kNotifyPatience)) {
+      say("lockstep pod: {} could not be notified that the job has ended\n", host);
+    }
+  }
+  return code;
+}
+
+// The first process of a container: what the kernel expects of process 1, and nothing else.
+//
+// Processes whose parent died become its children, and remain zombies unless it reaps them. A signal for which it has
+// no handler is ignored. So a separate process does only this: it reaps processes, passes signals on to the one process
+// that works, and ends as that one does.
+
+constexpr std::chrono::milliseconds kReapPoll{10};
+constexpr std::chrono::seconds kReapPatience{5};  ///< a process in uninterruptible sleep dies when its disk answers
+
+sigset_t handled_signals() {
+  sigset_t set;
+  sigemptyset(&set);
+  for (const int signal : {SIGTERM, SIGINT, SIGUSR1, SIGHUP, SIGCHLD}) sigaddset(&set, signal);
+  return set;
+}
+
+// Reaps all processes that have ended; returns the exit code of `worker` if it is among them.
+std::optional<int> reap(pid_t worker) {
+  std::optional<int> code;
+  int status = 0;
+  for (pid_t ended = 0; (ended = waitpid(-1, &status, WNOHANG)) > 0;) {
+    if (ended == worker) code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  }
+  return code;
+}
+
+bool has_children() {
+  siginfo_t info{};
+  return waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0;
+}
+
+// For process 1, the kernel does this. Children of killed processes become ours, so it takes several rounds.
+void end_the_rest() {
+  const auto end = Clock::now() + kReapPatience;
+  while (has_children() && Clock::now() < end) {
+    std::istringstream children(read_kernel_file(fmt::format("/proc/self/task/{}/children", getpid())));
+    for (pid_t pid = 0; children >> pid;) kill(pid, SIGKILL);
+    std::this_thread::sleep_for(kReapPoll);
+    (void)reap(0);
+  }
+}
+
+int serve(pid_t worker, const sigset_t& signals) {
+  while (true) {
+    siginfo_t info{};
+    const int signal = sigwaitinfo(&signals, &info);
+    if (signal > 0 && signal != SIGCHLD) kill(worker, signal);
+    if (signal != SIGCHLD) continue;
+    if (const auto code = reap(worker)) {
+      end_the_rest();
+      return *code;
+    }
+  }
+}
+
+/// Splits the program in two. In the process that works: returns nullopt at once. In the other one, which is process 1
+/// in a container and elsewhere adopts the orphans below it: returns the worker's exit code (128 + signal), once it has
+/// ended and no process below is left. Call it before any thread is started. Throws Error(infrastructure).
+std::optional<int> become_init() {
+  prctl(PR_SET_CHILD_SUBREAPER, 1);
+  const sigset_t signals = handled_signals();
+  sigset_t before;
+  sigprocmask(SIG_BLOCK, &signals, &before);
+  const pid_t worker = fork();
+  if (worker < 0) {
+    throw Error(ExitCode::infrastructure, fmt::format("cannot start a process: {}", std::strerror(errno)));
+  }
+  if (worker > 0) return serve(worker, signals);
+  setpgid(0, 0);  // so that a terminal's Ctrl-C arrives only once, through the first process
+  prctl(PR_SET_PDEATHSIG, SIGTERM);
+  sigprocmask(SIG_SETMASK, &before, nullptr);
+  return std::nullopt;
+}
+
+}  // namespace
 
 PodRole role_of(const Hosts& hosts, const std::string& own_name, const std::string& place) {
   const std::string own = first_label(own_name);

@@ -8,8 +8,8 @@
 #include <optional>
 #include <utility>
 
-#include "core/few.hpp"
 #include "core/say.hpp"
+#include "core/words.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::launch {

@@ -6,7 +6,7 @@
 #include <chrono>
 #include <set>
 
-#include "core/whole_file.hpp"
+#include "core/files.hpp"
 #include "launch/child.hpp"
 #include "lockstep/error.hpp"
 

@@ -8,7 +8,6 @@
 #include "core/files.hpp"
 #include "core/say.hpp"
 #include "core/trace.hpp"
-#include "core/whole_file.hpp"
 #include "launch/processes.hpp"
 #include "lockstep/error.hpp"
 

@@ -8,7 +8,7 @@
 #include <memory>
 #include <string>
 
-#include "core/locked_file.hpp"
+#include "core/files.hpp"
 
 namespace lockstep::launch {
 

@@ -7,9 +7,9 @@
 #include <nlohmann/json.hpp>
 
 #include "core/digest.hpp"
+#include "core/files.hpp"
 #include "core/say.hpp"
 #include "core/socket_address.hpp"
-#include "core/whole_file.hpp"
 #include "data/store/http.hpp"
 #include "observe/telemetry/unix_time.hpp"
 

@@ -9,10 +9,10 @@
 #include <set>
 #include <utility>
 
+#include "core/files.hpp"
 #include "core/say.hpp"
 #include "core/spans.hpp"
 #include "core/trace.hpp"
-#include "core/whole_file.hpp"
 #include "launch/pod/pod_names.hpp"
 #include "launch/processes.hpp"
 #include "lockstep/error.hpp"

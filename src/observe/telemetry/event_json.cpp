@@ -7,7 +7,6 @@
 
 #include "core/untrusted.hpp"
 #include "observe/telemetry/event_schema.hpp"
-#include "observe/telemetry/old_names.hpp"
 #include "observe/telemetry/unix_time.hpp"
 
 namespace lockstep::telemetry {
@@ -144,18 +143,6 @@ constexpr bool kIsOptional = false;
 template <class T>
 constexpr bool kIsOptional<std::optional<T>> = true;
 
-void rename_keys(Json& object) {
-  Json renamed = Json::object();
-  for (auto& [name, value] : object.items()) renamed[present_name(name)] = std::move(value);
-  object = std::move(renamed);
-}
-
-/// Renames what an earlier version's event called otherwise.
-void bring_up_to_date(Json& event) {
-  rename_keys(event);
-  if (const auto phases = event.find("phases"); phases != event.end() && phases->is_object()) rename_keys(*phases);
-}
-
 template <class Kind>
 std::string read_fields(const Json& json, Kind& event) {
   std::string damage;
@@ -199,7 +186,6 @@ ReadEvent read_event(const std::string& line) {
   ReadEvent result;
   Json json = nests_too_deep(line) ? Json() : Json::parse(line, nullptr, false);
   if (!json.is_object() || !json.contains("event")) return result;
-  bring_up_to_date(json);
   for_each_kind([&](auto kind) {
     if (json["event"] != kind.kName) return;
     result.name = kind.kName;

@@ -5,8 +5,8 @@
 #include <array>
 #include <sstream>
 
+#include "core/files.hpp"
 #include "core/numbers.hpp"
-#include "core/whole_file.hpp"
 
 namespace lockstep::telemetry {
 

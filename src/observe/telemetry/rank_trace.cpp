@@ -4,10 +4,9 @@
 
 #include <cmath>
 
+#include "core/files.hpp"
 #include "core/untrusted.hpp"
-#include "core/whole_file.hpp"
 #include "lockstep/error.hpp"
-#include "observe/telemetry/old_names.hpp"
 #include "observe/telemetry/trace_events.hpp"
 
 namespace lockstep::telemetry {
@@ -32,7 +31,7 @@ TimelineSpan to_span(const TraceJson& event) {
   const double start = number_of(event.at("ts"), kLongest * kMicroseconds) / kMicroseconds;
   const auto name = event.at("name").get<std::string>();
   const bool overlaps = event.at("ph") == "b";  // their names also contain their number
-  return {.name = present_name(overlaps ? name.substr(0, name.rfind(' ')) : name),
+  return {.name = overlaps ? name.substr(0, name.rfind(' ')) : name,
           .track = track,
           .step = integer_of<std::int64_t>(arguments.at("step")),
           .item = integer_or(arguments, item_name(track), -1),

@@ -3,8 +3,11 @@
 #pragma once
 
 #include <nlohmann/json.hpp>
-#include <string>
 
+#include <string>
+#include <vector>
+
+#include "observe/telemetry/diagnosis.hpp"
 #include "observe/telemetry/rank_trace.hpp"
 
 namespace lockstep::telemetry {
@@ -26,5 +29,10 @@ void add_name(const char* what, int process, int track, const std::string& name,
 [[nodiscard]] int track_of(const TraceJson& event);
 /// Adds the names of a rank and its tracks.
 void add_names(const RankTrace& trace, TraceJson& events);
+
+/// `traces` must be aligned; the first span begins at 0. The file also contains `verdict`. Throws Error(cannot_create)
+/// if the file cannot be written.
+void write_merged_trace(const std::string& path, const std::vector<RankTrace>& traces,
+                        const std::vector<PathStep>& critical, const std::string& verdict);
 
 }  // namespace lockstep::telemetry

@@ -6,6 +6,7 @@
 
 #include "core/vectorize.hpp"
 #include "ops/elementwise.hpp"
+#include "ops/onnx_window.hpp"
 #include "ops/window.hpp"
 
 namespace lockstep::ops {
@@ -116,6 +117,13 @@ OpDef make_avg_pool() {
   op.cost = avg_pool_cost;
   op.kernels[DeviceKind::cpu] = kernel_of<AvgPoolCpu>;
   return op;
+}
+
+void avg_pool_to_onnx(OnnxScope& scope) {
+  auto attributes = onnx_window(window_of("avg_pool", scope.attributes(), true));
+  attributes.push_back({"count_include_pad", std::int64_t{scope.attributes().boolean("count_include_pad")}});
+  scope.result(scope.add("AveragePool", {scope.input(0, Layout::channels_first)}, std::move(attributes)),
+               Layout::channels_first);
 }
 
 }  // namespace lockstep::ops

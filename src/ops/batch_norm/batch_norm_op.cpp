@@ -6,6 +6,7 @@
 
 #include "lockstep/error.hpp"
 #include "lockstep/op.hpp"
+#include "ops/onnx_scope.hpp"
 
 namespace lockstep::ops {
 
@@ -67,6 +68,13 @@ OpDef make_batch_norm() {
   op.kernels[DeviceKind::cpu] = make_batch_norm_cpu;
   op.epilogues = {{DeviceKind::cpu, {"relu"}}, {DeviceKind::cuda, {"relu"}}};
   return op;
+}
+
+void batch_norm_to_onnx(OnnxScope& scope) {
+  const std::vector<std::string> inputs{scope.input(0, Layout::channels_first), scope.parameter(0), scope.parameter(1),
+                                        scope.state(0), scope.state(1)};
+  const float epsilon = scope.attributes().number("epsilon");
+  scope.result(scope.add("BatchNormalization", inputs, {{"epsilon", epsilon}}), Layout::channels_first);
 }
 
 }  // namespace lockstep::ops

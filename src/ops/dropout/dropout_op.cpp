@@ -13,6 +13,7 @@
 #include "lockstep/error.hpp"
 #include "ops/dropout/dropout_mask.hpp"
 #include "ops/elementwise.hpp"
+#include "ops/onnx_scope.hpp"
 
 namespace lockstep::ops {
 
@@ -123,6 +124,11 @@ OpDef make_dropout() {
   op.cost = elementwise_cost<15, 15>;
   op.kernels[DeviceKind::cpu] = make_dropout_cpu;
   return op;
+}
+
+void dropout_to_onnx(OnnxScope& scope) {
+  const Layout layout = scope.layout();
+  scope.result(scope.input(0, layout), layout);
 }
 
 }  // namespace lockstep::ops

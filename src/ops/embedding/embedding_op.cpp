@@ -12,6 +12,7 @@
 #include "ops/elementwise.hpp"
 #include "ops/embedding/embedding_positions.hpp"
 #include "ops/initialize.hpp"
+#include "ops/onnx_scope.hpp"
 
 namespace lockstep::ops {
 
@@ -104,6 +105,10 @@ OpDef make_embedding() {
   };
   op.kernels[DeviceKind::cpu] = make_embedding_cpu;
   return op;
+}
+
+void embedding_to_onnx(OnnxScope& scope) {
+  scope.result(scope.add("Gather", {scope.parameter(0), scope.input()}));
 }
 
 }  // namespace lockstep::ops

@@ -6,6 +6,7 @@
 #include "device/cpu/lanes.hpp"
 #include "ops/elementwise.hpp"
 #include "ops/gelu/gelu_formulas.hpp"
+#include "ops/onnx_scope.hpp"
 #include "ops/vectors.hpp"
 
 namespace lockstep::ops {
@@ -94,6 +95,10 @@ OpDef make_gelu() {
   op.cost = elementwise_cost<20, 25>;
   op.kernels[DeviceKind::cpu] = make_gelu_cpu;
   return op;
+}
+
+void gelu_to_onnx(OnnxScope& scope) {
+  scope.elementwise("Gelu", {{"approximate", scope.attributes().text("approximate")}});
 }
 
 }  // namespace lockstep::ops

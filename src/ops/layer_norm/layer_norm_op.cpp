@@ -9,6 +9,7 @@
 #include "core/vectorize.hpp"
 #include "device/cpu/reduce.hpp"
 #include "ops/elementwise.hpp"
+#include "ops/onnx_scope.hpp"
 #include "ops/rows.hpp"
 
 namespace lockstep::ops {
@@ -162,6 +163,13 @@ OpDef make_layer_norm() {
   op.cost = elementwise_cost<8, 14>;
   op.kernels[DeviceKind::cpu] = make_layer_norm_cpu;
   return op;
+}
+
+void layer_norm_to_onnx(OnnxScope& scope) {
+  std::vector<std::string> inputs{scope.input(), scope.parameter(0)};
+  if (scope.parameters() == 2) inputs.push_back(scope.parameter(1));
+  const float epsilon = scope.attributes().number("epsilon");
+  scope.result(scope.add("LayerNormalization", inputs, {{"axis", std::int64_t{-1}}, {"epsilon", epsilon}}));
 }
 
 }  // namespace lockstep::ops

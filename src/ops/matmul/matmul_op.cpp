@@ -5,12 +5,14 @@
 
 #include <algorithm>
 #include <memory>
+#include <numeric>
 #include <string>
 
 #include "device/cpu/gemm.hpp"
 #include "lockstep/error.hpp"
 #include "ops/elementwise.hpp"
 #include "ops/matmul/matmul_sizes.hpp"
+#include "ops/onnx_scope.hpp"
 
 namespace lockstep::ops {
 
@@ -105,6 +107,18 @@ OpDef make_matmul() {
   op.multiplies = true;
   op.kernels[DeviceKind::cpu] = kernel_of<MatmulCpu>;
   return op;
+}
+
+void matmul_to_onnx(OnnxScope& scope) {
+  const std::string a = scope.input(0);
+  std::string b = scope.input(1);
+  if (scope.attributes().boolean("transpose")) {
+    std::vector<std::int64_t> order(scope.input_shape(1).size());
+    std::iota(order.begin(), order.end(), 0);
+    std::swap(order[order.size() - 2], order[order.size() - 1]);
+    b = scope.transpose(b, std::move(order));
+  }
+  scope.result(scope.add("MatMul", {a, b}));
 }
 
 }  // namespace lockstep::ops

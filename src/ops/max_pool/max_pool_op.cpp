@@ -10,6 +10,7 @@
 #include "core/vectorize.hpp"
 #include "lockstep/error.hpp"
 #include "ops/elementwise.hpp"
+#include "ops/onnx_window.hpp"
 #include "ops/window.hpp"
 
 namespace lockstep::ops {
@@ -136,6 +137,11 @@ OpDef make_max_pool() {
   op.cost = max_pool_cost;
   op.kernels[DeviceKind::cpu] = kernel_of<MaxPoolCpu>;
   return op;
+}
+
+void max_pool_to_onnx(OnnxScope& scope) {
+  const auto attributes = onnx_window(window_of("max_pool", scope.attributes(), true));
+  scope.result(scope.add("MaxPool", {scope.input(0, Layout::channels_first)}, attributes), Layout::channels_first);
 }
 
 }  // namespace lockstep::ops

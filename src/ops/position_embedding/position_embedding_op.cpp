@@ -10,6 +10,7 @@
 #include "device/cpu/add.hpp"
 #include "lockstep/error.hpp"
 #include "ops/elementwise.hpp"
+#include "ops/onnx_scope.hpp"
 #include "ops/position_embedding/position_rows.hpp"
 
 namespace lockstep::ops {
@@ -96,6 +97,17 @@ OpDef make_position_embedding() {
   op.cost = elementwise_cost<1, 1>;
   op.kernels[DeviceKind::cpu] = make_position_embedding_cpu;
   return op;
+}
+
+void position_embedding_to_onnx(OnnxScope& scope) {
+  const bool same = scope.attributes().has("same") && scope.attributes().boolean("same");
+  const std::int64_t positions = same ? 1 : scope.input_shape()[1], width = scope.input_shape()[2];
+  const bool all = scope.parameter_values(0).size() == static_cast<std::size_t>(positions * width);
+  const std::string x = scope.input();
+  if (all) return scope.result(scope.add("Add", {x, scope.parameter(0)}));
+  const std::vector<std::string> first{scope.parameter(0), scope.integers({0}), scope.integers({positions}),
+                                       scope.integers({0})};
+  scope.result(scope.add("Add", {x, scope.add("Slice", first)}));
 }
 
 }  // namespace lockstep::ops

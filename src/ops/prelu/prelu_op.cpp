@@ -1,12 +1,12 @@
 // prelu and its kernel for CPUs. The slopes' gradient is a sum over rows of channels (rows.hpp); a slope for all is the
 // sum over the channels, from the first to the last.
-#include "ops/prelu/prelu.hpp"
-
 #include <cstddef>
 #include <memory>
 
 #include "core/vectorize.hpp"
 #include "ops/elementwise.hpp"
+#include "ops/onnx_scope.hpp"
+#include "ops/prelu/prelu.hpp"
 #include "ops/rows.hpp"
 
 namespace lockstep::ops {
@@ -111,6 +111,11 @@ OpDef make_prelu() {
   op.cost = elementwise_cost<2, 5>;
   op.kernels[DeviceKind::cpu] = kernel_of<PreluCpu>;
   return op;
+}
+
+void prelu_to_onnx(OnnxScope& scope) {
+  const std::string x = scope.input();
+  scope.result(scope.add("PRelu", {x, scope.parameter(0)}));
 }
 
 }  // namespace lockstep::ops

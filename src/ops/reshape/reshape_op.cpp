@@ -4,6 +4,7 @@
 
 #include "lockstep/error.hpp"
 #include "lockstep/op.hpp"
+#include "ops/onnx_scope.hpp"
 
 namespace lockstep::ops {
 
@@ -72,6 +73,17 @@ OpDef make_flatten() {
   op.infer = infer_flatten;
   op.cost = [](const Attributes&, std::span<const TensorSpec>, const Signature&) { return Cost{}; };
   return op;
+}
+
+void reshape_to_onnx(OnnxScope& scope) {
+  std::vector<std::int64_t> shape = scope.output_shape();
+  shape.front() = 0;
+  const std::string x = scope.input();
+  scope.result(scope.reshape(x, std::move(shape)));
+}
+
+void flatten_to_onnx(OnnxScope& scope) {
+  reshape_to_onnx(scope);
 }
 
 }  // namespace lockstep::ops

@@ -8,6 +8,7 @@
 #include "core/vectorize.hpp"
 #include "device/cpu/reduce.hpp"
 #include "ops/elementwise.hpp"
+#include "ops/onnx_scope.hpp"
 #include "ops/rows.hpp"
 
 namespace lockstep::ops {
@@ -96,6 +97,15 @@ OpDef make_rms_norm() {
   op.cost = elementwise_cost<5, 11>;
   op.kernels[DeviceKind::cpu] = make_rms_norm_cpu;
   return op;
+}
+
+void rms_norm_to_onnx(OnnxScope& scope) {
+  const std::string x = scope.input();
+  const std::string squares = scope.add("Mul", {x, x});
+  const std::string mean = scope.add("ReduceMean", {squares, scope.integers({-1})});
+  const float epsilon = scope.attributes().number("epsilon");
+  const std::string root = scope.add("Sqrt", {scope.add("Add", {mean, scope.number(epsilon)})});
+  scope.result(scope.add("Mul", {scope.add("Div", {x, root}), scope.parameter(0)}));
 }
 
 }  // namespace lockstep::ops

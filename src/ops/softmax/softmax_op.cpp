@@ -4,6 +4,7 @@
 #include "core/vectorize.hpp"
 #include "device/cpu/softmax.hpp"
 #include "ops/elementwise.hpp"
+#include "ops/onnx_scope.hpp"
 #include "ops/rows.hpp"
 
 namespace lockstep::ops {
@@ -53,6 +54,11 @@ OpDef make_softmax() {
   op.cost = elementwise_cost<20, 4>;
   op.kernels[DeviceKind::cpu] = kernel_of<SoftmaxCpu>;
   return op;
+}
+
+void softmax_to_onnx(OnnxScope& scope) {
+  const std::string x = scope.input();
+  scope.result(scope.add("Softmax", {x}, {{"axis", std::int64_t{-1}}}));
 }
 
 }  // namespace lockstep::ops

@@ -9,6 +9,7 @@
 
 #include "lockstep/error.hpp"
 #include "ops/elementwise.hpp"
+#include "ops/onnx_scope.hpp"
 #include "ops/transpose/transpose_walk.hpp"
 
 namespace lockstep::ops {
@@ -115,6 +116,13 @@ OpDef make_transpose() {
   op.cost = [](const Attributes&, std::span<const TensorSpec>, const Signature&) { return Cost{}; };
   op.kernels[DeviceKind::cpu] = make_transpose_cpu;
   return op;
+}
+
+void transpose_to_onnx(OnnxScope& scope) {
+  std::vector<std::int64_t> order = scope.attributes().integers("order");
+  order.insert(order.begin(), 0);
+  const std::string x = scope.input();
+  scope.result(scope.transpose(x, std::move(order)));
 }
 
 }  // namespace lockstep::ops

@@ -9,8 +9,8 @@
 #include <set>
 
 #include "core/digest.hpp"
-#include "core/plain_name.hpp"
-#include "core/whole_file.hpp"
+#include "core/files.hpp"
+#include "core/untrusted.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::checkpoint {

@@ -12,8 +12,8 @@
 
 #include "core/background.hpp"
 #include "core/digest.hpp"
-#include "core/plain_name.hpp"
-#include "core/whole_file.hpp"
+#include "core/files.hpp"
+#include "core/untrusted.hpp"
 #include "data/store/in_parallel.hpp"
 #include "lockstep/error.hpp"
 #include "run/checkpoint/checkpoint.hpp"

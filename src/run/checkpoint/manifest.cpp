@@ -6,9 +6,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
-#include "config/config.hpp"
 #include "core/digest.hpp"
-#include "core/plain_name.hpp"
 #include "core/untrusted.hpp"
 #include "lockstep/error.hpp"
 
@@ -67,12 +65,12 @@ Json to_json(const optim::LossScale& scale) {
   return {{"scale", scale.scale}, {"good_updates", scale.good_updates}, {"skipped", scale.skipped}};
 }
 
-// Only jobs with precision: fp16 have one. `skipped` was called "left_out" in earlier versions.
+// Only jobs with precision: fp16 have one.
 optim::LossScale read_loss_scale(const Json& json) {
   if (!json.contains("loss_scale")) return {};
   const Json& scale = json.at("loss_scale");
   return {scale.at("scale").get<double>(), integer_of<std::int64_t>(scale.at("good_updates")),
-          integer_of<std::int64_t>(scale.at(scale.contains("skipped") ? "skipped" : "left_out"))};
+          integer_of<std::int64_t>(scale.at("skipped"))};
 }
 
 void write_progress(const Progress& p, Json& json) {
@@ -111,11 +109,9 @@ Progress read_progress(const Json& json) {
   p.step = integer_of<std::int64_t>(json.at("step"));
   p.samples = integer_of<std::int64_t>(json.at("samples"));
   p.seed = integer_of<std::uint64_t>(json.at("seed"));
-  p.micro_batches = integer_of<std::int64_t>(json.at(json.contains("micro_batches") ? "micro_batches" : "shards"));
-  CanonicalJob job =
-      config::with_new_names({json.at("job").get<std::string>(), json.at("job_digest").get<std::string>()});
-  p.job = std::move(job.text);
-  p.job_digest = std::move(job.digest);
+  p.micro_batches = integer_of<std::int64_t>(json.at("micro_batches"));
+  json.at("job").get_to(p.job);
+  json.at("job_digest").get_to(p.job_digest);
   for (const Json& earlier : json.value("earlier_settings", Json::array())) {
     p.earlier_settings.push_back({integer_of<std::int64_t>(earlier.at("until")), earlier.at("job").get<std::string>()});
   }

@@ -17,10 +17,10 @@
 #include "config/config.hpp"
 #include "core/digest.hpp"
 #include "core/errno_code.hpp"
+#include "core/files.hpp"
 #include "core/ran_time.hpp"
 #include "core/spans.hpp"
 #include "core/unfit_hosts.hpp"
-#include "core/whole_file.hpp"
 #include "lockstep/error.hpp"
 #include "run/checkpoint/retention.hpp"
 

@@ -10,7 +10,7 @@
 #include <system_error>
 #include <vector>
 
-#include "core/locked_file.hpp"
+#include "core/files.hpp"
 #include "lockstep/communicator.hpp"
 #include "lockstep/error.hpp"
 #include "lockstep/job.hpp"

@@ -10,9 +10,9 @@
 #include <string_view>
 
 #include "core/errno_code.hpp"
+#include "core/files.hpp"
 #include "core/low_precision.hpp"
 #include "core/untrusted.hpp"
-#include "core/whole_file.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::checkpoint {

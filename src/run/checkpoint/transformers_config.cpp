@@ -6,8 +6,8 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "core/files.hpp"
 #include "core/untrusted.hpp"
-#include "core/whole_file.hpp"
 
 namespace lockstep::checkpoint {
 

@@ -1,19 +1,88 @@
 #include "run/checkpoint/weights_file.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <limits>
 #include <set>
+#include <span>
+#include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
-#include "core/few.hpp"
+#include "core/nearest.hpp"
+#include "core/words.hpp"
 #include "lockstep/error.hpp"
-#include "run/checkpoint/weights_fit.hpp"
+#include "run/checkpoint/safetensors.hpp"
 
 namespace lockstep::checkpoint {
 
 namespace {
+
+// What a file of weights lacks that a model needs, as one message: both lists, and which of them are likely the same.
+
+struct WeightsFit {
+  std::vector<NamedShape> missing;   ///< of the model
+  std::vector<NamedShape> unused;    ///< of the file
+  std::vector<std::string> refused;  ///< "tensor 'a': expected F32 [3], found F32 [2]"
+  std::size_t wanted = 0;            ///< tensors of the model, with those that were found
+
+  bool fits() const { return missing.empty() && refused.empty(); }
+  /// Several lines, the first of which begins with the file's name.
+  std::string message(const std::string& file) const;
+};
+
+constexpr std::size_t kShown = 8;
+
+std::string shown(const NamedShape& tensor) {
+  return fmt::format("{} {}", tensor.name, to_string(tensor.shape));
+}
+
+void add_list(std::string& text, const std::string& title, const std::vector<std::string>& items) {
+  if (items.empty()) return;
+  text += fmt::format("\n  {}: {}", title, few_of(items, kShown));
+}
+
+/// For each missing tensor the unused one of its shape with the nearest name; each is taken once.
+std::vector<std::string> likely_pairs(const WeightsFit& fit) {
+  std::vector<std::string> pairs;
+  std::vector<NamedShape> left = fit.unused;
+  for (const NamedShape& ours : std::span(fit.missing).first(std::min(fit.missing.size(), kShown))) {
+    auto best = left.end();
+    int least = std::numeric_limits<int>::max();
+    for (auto other = left.begin(); other != left.end(); ++other) {
+      if (other->shape != ours.shape) continue;
+      const int distance = edit_distance(ours.name, other->name);
+      if (distance < least) {
+        least = distance;
+        best = other;
+      }
+    }
+    if (best == left.end()) continue;
+    pairs.push_back(fmt::format("{}: {}", ours.name, best->name));
+    left.erase(best);
+  }
+  return pairs;
+}
+
+std::vector<std::string> all_shown(const std::vector<NamedShape>& tensors) {
+  std::vector<std::string> items;
+  for (const auto& tensor : tensors) items.push_back(shown(tensor));
+  return items;
+}
+
+std::string WeightsFit::message(const std::string& file) const {
+  const std::size_t found = wanted - missing.size() - refused.size();
+  std::string text = fmt::format("{}: expected {} tensors of the model, found {} that fit", file, wanted, found);
+  for (std::size_t i = 0; i < std::min(refused.size(), kShown); ++i) text += "\n  " + refused[i];
+  if (refused.size() > kShown) text += fmt::format("\n  and {} more", refused.size() - kShown);
+  add_list(text, "only in the model", all_shown(missing));
+  add_list(text, "only in the file", all_shown(unused));
+  add_list(text, "likely the same, for initialize.map", likely_pairs(*this));
+  return text + "\n  initialize.only takes some of the parameters";
+}
 
 /// Which program wrote the file, according to its metadata: for PyTorch models, "pt" is customary (the transformers
 /// library writes it, too).

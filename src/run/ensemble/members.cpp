@@ -10,8 +10,8 @@
 #include <tuple>
 
 #include "comm/transport/work_together.hpp"
-#include "core/few.hpp"
-#include "core/whole_file.hpp"
+#include "core/files.hpp"
+#include "core/words.hpp"
 #include "data/input/schema.hpp"
 #include "lockstep/error.hpp"
 #include "run/checkpoint/saved_model.hpp"

@@ -1,5 +1,5 @@
 // The memory of GPUs, as the components say that allocate it there (step/optim/gpu_update_memory.hpp,
-// comm::GpuAllReduce, exec::GpuGathers), and as training checks it before it begins (run/train/gpu_backend.hpp).
+// comm::GpuAllReduce, exec::GpuGathers), and as training checks it before it begins (run/train/device_choice.cpp).
 #pragma once
 
 #include <vector>

@@ -5,17 +5,99 @@
 #include <algorithm>
 #include <cstdlib>
 #include <span>
+#include <utility>
+#include <vector>
 
 #include "comm/transport/gpu_transport.hpp"
 #include "core/rdma.hpp"
+#include "data/input/gpu_data.hpp"
 #include "device/gpu/cuda_module.hpp"
 #include "lockstep/error.hpp"
+#include "observe/observers.hpp"
+#include "observe/rank_gpu.hpp"
 #include "ops/registry.hpp"
-#include "run/train/gpu_backend.hpp"
+#include "run/train/backend.hpp"
+#include "step/exec/gpu_device.hpp"
+#include "step/exec/gpu_micro_batch_io.hpp"
+#include "step/exec/memory_needs.hpp"
+#include "step/optim/gpu_updater.hpp"
 
 namespace lockstep::train {
 
 namespace {
+
+// GpuBackend: keeps gradients, model and, if they fit, the data on the rank's GPU.
+
+class GpuBackend final : public Backend {
+ public:
+  explicit GpuBackend(exec::GpuSetup setup) : device_(std::move(setup)) {}
+
+  const exec::GpuDevice& device() const override { return device_; }
+  /// Starts NCCL if there are several ranks.
+  ReduceAndUpdate make_step(const RunContext& run, Communicator& ranks, const optim::UpdaterSetup& setup,
+                            const comm::GradientBuckets& buckets, const comm::ReducerOptions& options,
+                            exec::WorkerPool& pool) const override;
+  PlacedData place_data(const RunContext& run, const input::PreparedData& data, const Graph& graph,
+                        const RunMemory& memory) const override;
+  void emit_devices(const RunContext& run) const override;
+
+ private:
+  std::vector<exec::MemoryNeed> needs(const Graph& graph, const RunMemory& memory) const;
+
+  exec::GpuDevice device_;
+};
+
+std::unique_ptr<const optim::UpdateKernels> make_update_kernels(const device::CudaModule& module) {
+  auto* const make = module.library.find<optim::UpdateKernels*()>(optim::kModuleMakeUpdateKernels);
+  LOCKSTEP_CHECK(make != nullptr, "a CUDA module of this build has the update's kernels");
+  return std::unique_ptr<const optim::UpdateKernels>(make());
+}
+
+ReduceAndUpdate GpuBackend::make_step(const RunContext& run, Communicator& ranks, const optim::UpdaterSetup& setup,
+                                      const comm::GradientBuckets& buckets, const comm::ReducerOptions& options,
+                                      exec::WorkerPool& /*pool*/) const {
+  auto reducer = device_.make_gpu_reducer(ranks, buckets, options);
+  reducer->before_abort([run] { observe::write_flight(run.job.run_directory, run.communicator); });
+  auto updater =
+      std::make_unique<optim::GpuUpdater>(setup, device_.gpu(), *reducer, make_update_kernels(*device_.setup().module));
+  return {std::move(reducer), std::move(updater)};
+}
+
+std::vector<exec::MemoryNeed> GpuBackend::needs(const Graph& graph, const RunMemory& memory) const {
+  const exec::ProgramSetup program = memory.executor.setup();
+  auto needs = memory.updater.memory_needs(memory.model);
+  needs.push_back({"all-reduce of gradients", comm::GpuAllReduce::bytes(memory.reduced)});
+  const auto of_workers = device_.needs_of_workers(program);
+  needs.insert(needs.end(), of_workers.begin(), of_workers.end());
+  needs.push_back({"libraries and graphs", exec::bytes_of_libraries(device_.gpu().free_memory())});
+  if (memory.evaluates && program.part != nullptr) {  // evaluation has micro-batches of its own, which keep no more
+                                                      // than training's
+    for (exec::MemoryNeed need : of_workers) {
+      need.what += " of evaluations";
+      needs.push_back(std::move(need));
+    }
+  } else if (memory.evaluates) {
+    needs.push_back({input::kInputsOfEvaluations, exec::GpuInputs::bytes(graph), program.workers});
+  }
+  return needs;
+}
+
+PlacedData GpuBackend::place_data(const RunContext& run, const input::PreparedData& data, const Graph& graph,
+                                  const RunMemory& memory) const {
+  const exec::ProgramSetup program = memory.executor.setup();
+  const auto kept = input::put_gpu_data(run.job, run.communicator, device_, data, graph, memory.evaluates,
+                                        {needs(graph, memory), program.workers, program.part == nullptr});
+  return {.train = kept.train,
+          .validation = kept.validation,
+          .report = kept.summary,
+          .max_micro_batches = comm::GpuAllReduce::max_micro_batches(memory.reduced, kept.left)};
+}
+
+void GpuBackend::emit_devices(const RunContext& run) const {
+  observe::emit_gpus(run, device_.setup().facts, device_.setup().driver_cuda_version);
+  run.warn(fmt::format("this version's code for GPUs: {}; compare what it trains with device: cpu (docs/gpu.md)",
+                       kGpuCodeTested));
+}
 
 constexpr int kMinMajor = 8;  // minimum compute capability: what CMake compiles for
 constexpr const char* kElse = ", or set device: cpu";

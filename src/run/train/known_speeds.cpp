@@ -10,7 +10,7 @@
 #include <span>
 
 #include "config/config.hpp"
-#include "core/whole_file.hpp"
+#include "core/files.hpp"
 #include "graph/workload.hpp"
 
 namespace lockstep::train {

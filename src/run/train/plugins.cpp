@@ -8,8 +8,8 @@
 #include <string_view>
 
 #include "core/digest.hpp"
+#include "core/files.hpp"
 #include "core/shared_library.hpp"
-#include "core/whole_file.hpp"
 #include "lockstep/error.hpp"
 #include "lockstep/plugin.hpp"
 #include "run/checkpoint/saved_model.hpp"

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/few.hpp"
+#include "core/words.hpp"
 #include "data/input/schema.hpp"
 #include "lockstep/error.hpp"
 #include "run/checkpoint/run_directory.hpp"

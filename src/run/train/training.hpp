@@ -2,7 +2,7 @@
 //
 // It is only the loop. Its components have files of their own: run (what is constant), engine (what computes),
 // start_check (what ranks compare), balancing (who computes what), checkpointing, validation (evaluation, early stop),
-// step_flags (requests between ranks), signals. Events and the result of a run are in training_events.cpp; how it
+// step_flags (requests between ranks). Events and the result of a run are in training_events.cpp; how it
 // begins, in training_setup.cpp.
 #pragma once
 
@@ -25,11 +25,24 @@
 #include "run/train/content_check.hpp"
 #include "run/train/engine.hpp"
 #include "run/train/run.hpp"
-#include "run/train/signals.hpp"
 #include "run/train/validation.hpp"
 #include "step/exec/executor.hpp"
 
 namespace lockstep::train {
+
+/// Installs handlers for its lifetime; only one may exist at a time.
+class SignalGuard {
+ public:
+  /// `passed_on`: see StopCount.
+  explicit SignalGuard(bool active, bool passed_on = false);
+  ~SignalGuard();
+  SignalGuard(const SignalGuard&) = delete;
+  SignalGuard& operator=(const SignalGuard&) = delete;
+  bool asked() const;
+
+ private:
+  bool active_;
+};
 
 using CallbackMoment = void (Callback::*)(TrainingState&);
 

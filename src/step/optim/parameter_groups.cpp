@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "core/glob.hpp"
 #include "core/nearest.hpp"
+#include "core/words.hpp"
 #include "graph/fail_at.hpp"
 
 namespace lockstep::optim {

@@ -1,16 +1,125 @@
 #include "tools/bench/goodput.hpp"
 
 #include <algorithm>
+#include <deque>
 #include <limits>
+#include <numeric>
 #include <optional>
+#include <vector>
 
 #include "tools/bench/arrivals.hpp"
-#include "tools/bench/goodput_hosts.hpp"
 #include "tools/bench/step_time.hpp"
 
 namespace lockstep::bench {
 
 namespace {
+
+// The hosts of a simulated run: which of them are in the job, which are being repaired, how many of their devices are
+// slow. The caller passes in the time.
+
+class Hosts {
+ public:
+  explicit Hosts(const GoodputSetup& setup);
+
+  int devices() const { return static_cast<int>(active_.size()) * a_host_; }  ///< in the job
+  int slow_devices() const { return slow_count_; }                            ///< among these
+  bool missing() const { return !lost_.empty(); }
+  bool can_join() const { return missing() && spares_ > 0; }
+  double next_repair() const;    ///< when the next host becomes a spare one again; infinity: none is
+                                 ///< being repaired
+  double next_recovery() const;  ///< when the next slow device recovers; infinity: none is slow
+
+  /// The host of this device, counted among those in the job, fails. As many spare hosts join as are missing.
+  void lose(double now, int device);
+  void repair();
+  void join();
+  /// Does nothing if the device is already slow.
+  void slow_down(double now, int device);
+  void recover();
+
+ private:
+  struct Recovery {
+    double at = 0;
+    int device = 0;  ///< numbered over the whole job
+  };
+
+  int number_of(int device) const;
+
+  int a_host_;
+  LostHost lost_host_;
+  double repair_seconds_, slow_seconds_;
+  std::vector<int> active_;  ///< host numbers
+  std::deque<int> lost_;
+  std::deque<double> repairs_;       ///< their end times; in order, since all repairs take equally long
+  std::deque<Recovery> recoveries_;  ///< in order, for the same reason
+  std::vector<bool> slow_;           ///< by device number
+  int slow_count_ = 0, spares_;
+};
+
+Hosts::Hosts(const GoodputSetup& setup)
+    : a_host_(setup.devices_a_host),
+      lost_host_(setup.failures.lost_host),
+      repair_seconds_(setup.failures.repair_seconds),
+      slow_seconds_(setup.stragglers.seconds),
+      active_(setup.devices / setup.devices_a_host),
+      slow_(setup.devices),
+      spares_(setup.failures.spare_hosts) {
+  std::iota(active_.begin(), active_.end(), 0);
+}
+
+double Hosts::next_repair() const {
+  return repairs_.empty() ? std::numeric_limits<double>::infinity() : repairs_.front();
+}
+
+double Hosts::next_recovery() const {
+  return recoveries_.empty() ? std::numeric_limits<double>::infinity() : recoveries_.front().at;
+}
+
+int Hosts::number_of(int device) const {
+  return active_[device / a_host_] * a_host_ + device % a_host_;
+}
+
+void Hosts::lose(double now, int device) {
+  const auto place = active_.begin() + device / a_host_;
+  const int host = *place;
+  std::erase_if(recoveries_, [&](const Recovery& recovery) {
+    if (recovery.device / a_host_ != host) return false;
+    slow_[recovery.device] = false;
+    --slow_count_;
+    return true;
+  });
+  if (lost_host_ == LostHost::replaced) return;
+  active_.erase(place);
+  lost_.push_back(host);
+  repairs_.push_back(now + repair_seconds_);
+  join();
+}
+
+void Hosts::repair() {
+  repairs_.pop_front();
+  ++spares_;
+}
+
+void Hosts::join() {
+  for (; can_join(); --spares_) {
+    active_.push_back(lost_.front());
+    lost_.pop_front();
+  }
+}
+
+void Hosts::slow_down(double now, int device) {
+  const int number = number_of(device);
+  if (slow_[number]) return;
+  slow_[number] = true;
+  ++slow_count_;
+  recoveries_.push_back({now + slow_seconds_, number});
+}
+
+void Hosts::recover() {
+  slow_[recoveries_.front().device] = false;
+  --slow_count_;
+  recoveries_.pop_front();
+}
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
 

@@ -1,5 +1,5 @@
-// What reducing gradients costs a rank of a large cluster, measured on one machine: the ranks of one host are real
-// (tools/bench/sampled_host.hpp), all others are simulated.
+// What reducing gradients costs a rank of a large cluster, measured on one machine: the ranks of one host are real,
+// all others are simulated.
 #pragma once
 
 #include <cstdint>

@@ -4,8 +4,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/files.hpp"
 #include "core/untrusted.hpp"
-#include "core/whole_file.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::formats {

@@ -10,7 +10,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "core/whole_file.hpp"
+#include "core/files.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::sweep {

@@ -6,8 +6,8 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "core/files.hpp"
 #include "core/say.hpp"
-#include "core/whole_file.hpp"
 #include "launch/child.hpp"
 #include "launch/stop_signals.hpp"
 #include "lockstep/error.hpp"

@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "core/csv_line.hpp"
+#include "core/words.hpp"
 #include "tools/sweep/folds.hpp"
 
 namespace lockstep::sweep {

@@ -16,8 +16,7 @@
 
 #include "comm/transport/mpi_folder.hpp"
 #include "core/digest.hpp"
-#include "core/locked_file.hpp"
-#include "core/whole_file.hpp"
+#include "core/files.hpp"
 #include "launch/processes.hpp"
 #include "launch/stop_signals.hpp"
 #include "lockstep/error.hpp"

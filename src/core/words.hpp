@@ -1,10 +1,12 @@
-// Lists in messages: all of a few words, the first of many.
+// Words, lists and lines of text, in messages and files.
 #pragma once
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <fnmatch.h>
 
 #include <algorithm>
+#include <cctype>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -29,6 +31,41 @@ namespace lockstep {
   const auto [one, other] = std::mismatch(expected.begin(), expected.end(), found.begin(), found.end());
   return fmt::format("{}, of which number {} is {}, found {}", few_of(expected), one - expected.begin() + 1,
                      one == expected.end() ? "not there" : *one, other == found.end() ? "nothing" : *other);
+}
+
+/// `text` with the letters A to Z in lower case; bytes of other letters stay as they are.
+inline std::string lower_case(std::string text) {
+  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return std::tolower(c); });
+  return text;
+}
+
+// Lines of CSV as RFC 4180 has them: fields are quoted where they must be.
+
+[[nodiscard]] inline std::string csv_field(const std::string& text) {
+  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
+  std::string quoted = "\"";
+  for (const char c : text) quoted += c == '"' ? "\"\"" : std::string(1, c);
+  return quoted + "\"";
+}
+
+/// With its end of line.
+[[nodiscard]] inline std::string csv_line(const std::vector<std::string>& fields) {
+  std::string line;
+  for (std::size_t i = 0; i < fields.size(); ++i) line += (i > 0 ? "," : "") + csv_field(fields[i]);
+  return line + "\n";
+}
+
+// Shell patterns for names (not paths): `*`, `?`, `[abc]`.
+
+[[nodiscard]] inline bool matches(const std::string& pattern, const std::string& name) {
+  return fnmatch(pattern.c_str(), name.c_str(), 0) == 0;
+}
+
+[[nodiscard]] inline bool matches_any(const std::vector<std::string>& patterns, const std::string& name) {
+  for (const auto& pattern : patterns) {
+    if (matches(pattern, name)) return true;
+  }
+  return false;
 }
 
 }  // namespace lockstep
