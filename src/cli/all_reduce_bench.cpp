@@ -16,6 +16,7 @@
 #include "comm/transport/topology.hpp"
 #include "core/errno_code.hpp"
 #include "core/median.hpp"
+#include "core/words.hpp"
 #include "lockstep/error.hpp"
 #include "observe/telemetry/text.hpp"
 #include "run/train/device_choice.hpp"
@@ -163,7 +164,6 @@ void print_columns(const Part& part, bool only_one, const std::vector<Way>& ways
 }
 
 void print_rows(const std::vector<AllReduceRow>& rows) {
-  using telemetry::byte_count;
   fmt::print("{:>10}", size_text(rows[0].bytes));
   for (const AllReduceRow& row : rows) {
     fmt::print("  {:>9.3f} ms {:>10}/s", 1e3 * row.median, byte_count(row.bus_bytes_per_second));

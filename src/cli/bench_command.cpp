@@ -26,6 +26,7 @@
 #include "core/files.hpp"
 #include "core/median.hpp"
 #include "core/spans.hpp"
+#include "core/words.hpp"
 #include "device/threads.hpp"
 #include "lockstep/communicator.hpp"
 #include "lockstep/error.hpp"
@@ -99,7 +100,7 @@ plan::Rates typical(Communicator& communicator, plan::Rates rates) {
 void print_rates(const plan::Rates& rates, int ranks) {
   fmt::print("{}, {}, {}; {} measured at once, one thread each\n", rates.device,
              telemetry::counted(rates.cores, "core"), plan::size_text(rates.memory), telemetry::counted(ranks, "rank"));
-  const auto bytes = [](double value) { return telemetry::byte_count(value) + "/s"; };
+  const auto bytes = [](double value) { return byte_count(value) + "/s"; };
   fmt::print("{}", plan::table_text({{"matrix products", fmt::format("{:.1f} GFLOP/s", 1e-9 * rates.matmul_flops)},
                                      {"convolutions", fmt::format("{:.1f} GFLOP/s", 1e-9 * rates.conv_flops)},
                                      {"elementwise kernels", bytes(rates.element_bytes)},
@@ -146,7 +147,7 @@ void print_heading(const ScaleBenchOptions& options) {
       "The ranks of one host do what they would do among so many; the other hosts are simulated. {} ranks per host, {} "
       "micro-batch{} per rank, a gradient of {}; times are processor time\n\n",
       options.ranks_a_host, options.micro_batches_a_rank, options.micro_batches_a_rank == 1 ? "" : "es",
-      telemetry::byte_count(options.gradient_bytes));
+      byte_count(options.gradient_bytes));
   fmt::print("{:>6}  {:^34}  {:^21}  {:^32}  {:>8}  {:>11}\n", "", "sent per step by the busiest rank", "", "of a rank",
              "balance", "supervisor");
   fmt::print("{:>6}  {:>9}  {:>7}  {:>14}  {:>10}  {:>9}  {:>9}  {:>9}  {:>10}  {:>8}  {:>11}\n", "ranks", "messages",
@@ -154,7 +155,6 @@ void print_heading(const ScaleBenchOptions& options) {
 }
 
 void print_row(const bench::ScaleRow& row) {
-  using telemetry::byte_count;
   const auto& of = row.reduce;
   fmt::print(
       "{:>6}  {:>9}  {:>7}  {:>14}  {:>10}  {:>9}  {:>6.2f} ms  {:>6.2f} ms  {:>7.2f} us  {:>5.1f} ms  {:>8.2f} ms\n",

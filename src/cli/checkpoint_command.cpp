@@ -11,6 +11,7 @@
 
 #include "cli/checkpoint_commands.hpp"
 #include "cli/validators.hpp"
+#include "core/words.hpp"
 #include "lockstep/error.hpp"
 #include "observe/telemetry/text.hpp"
 #include "run/checkpoint/chosen_checkpoint.hpp"
@@ -60,7 +61,7 @@ void print_checkpoint_text(const CheckpointRow& row) {
     return;
   }
   std::string text =
-      fmt::format("{}  {}, {} tensors in {} file{}", row.path, telemetry::byte_count(bytes_of(*row.manifest)),
+      fmt::format("{}  {}, {} tensors in {} file{}", row.path, byte_count(bytes_of(*row.manifest)),
                   row.manifest->tensors.size(), row.manifest->files.size(), row.manifest->files.size() == 1 ? "" : "s");
   for (const auto& [name, value] : row.manifest->progress.metrics) {
     text += fmt::format("  {} {}", name, telemetry::short_number(value));

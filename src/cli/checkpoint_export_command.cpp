@@ -11,6 +11,7 @@
 #include "cli/checkpoint_commands.hpp"
 #include "cli/predict.hpp"
 #include "cli/validators.hpp"
+#include "core/words.hpp"
 #include "data/augment.hpp"
 #include "data/readers/table_columns.hpp"
 #include "graph/lora.hpp"
@@ -234,7 +235,7 @@ int write(const ExportArguments& arguments) {
                &file != &files.front() ? ""
                                        : fmt::format("the model of {}, {}", checkpoint.path,
                                                      choice.empty() ? "" : fmt::format("the {} checkpoint, ", choice)),
-               telemetry::byte_count(file.bytes.size()));
+               byte_count(file.bytes.size()));
   }
   if (merged > 0) {
     fmt::print("merged the adapters of {} into the weights\n", telemetry::counted(merged, "layer"));

@@ -15,6 +15,7 @@
 
 #include "comm/transport/clock_offset.hpp"
 #include "core/median.hpp"
+#include "core/words.hpp"
 #include "device/device.hpp"
 #include "device/gpu/driver.hpp"
 #include "lockstep/error.hpp"
@@ -126,7 +127,7 @@ double time_reduces(Communicator& communicator, const exec::Device& device) {
   const double bandwidth = bench::bus_bandwidth(bytes, communicator.size(), exact);
   if (communicator.rank() == 0) {
     fmt::print("all-reduce  all sums right; 16 MiB in {:.2f} ms, {}/s per rank; {}'s all-reduce takes {:.2f} ms\n",
-               1e3 * exact, telemetry::byte_count(bandwidth), device.all_reduce_library(), 1e3 * library);
+               1e3 * exact, byte_count(bandwidth), device.all_reduce_library(), 1e3 * library);
   }
   return bandwidth;
 }

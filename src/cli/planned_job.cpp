@@ -10,6 +10,7 @@
 #include "comm/transport/topology.hpp"
 #include "core/median.hpp"
 #include "core/spans.hpp"
+#include "core/words.hpp"
 #include "data/loader.hpp"
 #include "device/threads.hpp"
 #include "graph/model_graph.hpp"
@@ -166,7 +167,7 @@ void PlannedJob::time_by_devices(const PlanOptions& options) {
       "bandwidth, {:.0f} % of the links', {}/s from part to part through the host's memory, one host, and kernels' "
       "workspaces as on the CPU; nothing was measured",
       100 * plan::kShareOfFlops, name_of(job().precision), 100 * plan::kShareOfMemory, 100 * plan::kShareOfLink,
-      telemetry::byte_count(plan::kPartBytes)));
+      byte_count(plan::kPartBytes)));
 }
 
 void PlannedJob::time_by_cluster() {
@@ -178,7 +179,7 @@ void PlannedJob::time_by_cluster() {
     seconds_.push_back(plan::seconds_by_rates(opened_.lowered(), rates));
     assumptions_.push_back(fmt::format("{} with {} each: {}, {}/s to other hosts",
                                        telemetry::counted(hosts.count, "host"), telemetry::counted(hosts.ranks, "rank"),
-                                       rates.device, telemetry::byte_count(rates.network_bytes)));
+                                       rates.device, byte_count(rates.network_bytes)));
   }
   ranks_ = {};
   int host = 0;
@@ -201,7 +202,7 @@ void PlannedJob::time_by_cluster() {
       on_gpus_ ? fmt::format(", {:.0f} % of the makers' products in {}, {:.0f} % of the "
                              "memory's bandwidth, and {}/s from part to part",
                              100 * plan::kShareOfFlops, name_of(job().precision), 100 * plan::kShareOfMemory,
-                             telemetry::byte_count(plan::kPartBytes))
+                             byte_count(plan::kPartBytes))
                : ""));
 }
 
@@ -276,7 +277,7 @@ void PlannedJob::time_here() {
                                      telemetry::counted(threads, "thread"), rates.device,
                                      telemetry::counted(cores, "core")));
   assumptions_.push_back(fmt::format("a message between ranks is assumed to take {:.0f} us and {}/s",
-                                     1e6 * rates.message_seconds, telemetry::byte_count(rates.message_bytes)));
+                                     1e6 * rates.message_seconds, byte_count(rates.message_bytes)));
 }
 
 void PlannedJob::apply_balance() {

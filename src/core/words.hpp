@@ -6,6 +6,7 @@
 #include <fnmatch.h>
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <string>
 #include <string_view>
@@ -66,6 +67,14 @@ inline std::string lower_case(std::string text) {
     if (matches(pattern, name)) return true;
   }
   return false;
+}
+
+/// 1500 -> "1.5 kB"
+[[nodiscard]] inline std::string byte_count(double bytes) {
+  constexpr std::array kUnits = {"B", "kB", "MB", "GB", "TB"};
+  std::size_t unit = 0;
+  for (; bytes >= 999.5 && unit + 1 < kUnits.size(); ++unit) bytes /= 1000;
+  return fmt::format("{:.3g} {}", bytes, kUnits.at(unit));
 }
 
 }  // namespace lockstep

@@ -1,5 +1,7 @@
 #include "observe/telemetry/text.hpp"
 
+#include "core/words.hpp"
+
 #include <gtest/gtest.h>
 
 namespace lockstep::telemetry {

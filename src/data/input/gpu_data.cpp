@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "core/words.hpp"
 #include "lockstep/error.hpp"
 #include "step/exec/worker_pool.hpp"
 
@@ -87,7 +88,7 @@ std::string summary_of(const std::vector<Candidate>& all) {
   std::string text;
   for (const Candidate& of : all) {
     const std::string where =
-        of.obstacle.empty() ? fmt::format("GPU ({:.3g} MB)", 1e-6 * of.bytes) : fmt::format("host: {}", of.obstacle);
+        of.obstacle.empty() ? fmt::format("GPU ({})", byte_count(of.bytes)) : fmt::format("host: {}", of.obstacle);
     text += fmt::format("{}{} made on the {}", text.empty() ? "" : ", ", of.name, where);
   }
   return text;

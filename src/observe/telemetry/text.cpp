@@ -1,4 +1,5 @@
 #include "observe/telemetry/text.hpp"
+#include "core/words.hpp"
 
 #include <fmt/format.h>
 
@@ -49,13 +50,6 @@ std::string clock_time(double seconds) {
   const auto whole = std::llround(std::max(seconds, 0.0));
   if (whole < 3600) return fmt::format("{}:{:02}", whole / 60, whole % 60);
   return fmt::format("{}:{:02}:{:02}", whole / 3600, whole / 60 % 60, whole % 60);
-}
-
-std::string byte_count(double bytes) {
-  constexpr std::array kUnits = {"B", "kB", "MB", "GB", "TB"};
-  std::size_t unit = 0;
-  for (; bytes >= 999.5 && unit + 1 < kUnits.size(); ++unit) bytes /= 1000;
-  return fmt::format("{:.3g} {}", bytes, kUnits.at(unit));
 }
 
 std::string counted(std::int64_t count, const std::string& thing) {

@@ -18,8 +18,6 @@ namespace lockstep::telemetry {
 [[nodiscard]] std::string duration(double seconds);
 /// 4.7 -> "0:05", 3723 -> "1:02:03"
 [[nodiscard]] std::string clock_time(double seconds);
-/// 1500 -> "1.5 kB"
-[[nodiscard]] std::string byte_count(double bytes);
 /// "1 rank", "2,000 ranks"
 [[nodiscard]] std::string counted(std::int64_t count, const std::string& thing);
 /// "data_wait_seconds" -> "data wait seconds"

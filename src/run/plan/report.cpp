@@ -6,6 +6,7 @@
 #include <map>
 #include <utility>
 
+#include "core/words.hpp"
 #include "observe/telemetry/text.hpp"
 
 namespace lockstep::plan {
@@ -107,9 +108,9 @@ std::string time_table(const PlacedModel& placed, const StepTime& time) {
     row.push_back(std::to_string(placed.micro_batches_of(r).size()));
     for (const double seconds : {rank.compute, rank.waits, rank.reduce, rank.update})
       row.push_back(milliseconds(seconds));
-    row.push_back(telemetry::byte_count(rank.gradient_bytes));
-    if (gathers) row.push_back(telemetry::byte_count(rank.parameter_bytes));
-    if (placed.is_cut()) row.push_back(telemetry::byte_count(rank.activation_bytes));
+    row.push_back(byte_count(rank.gradient_bytes));
+    if (gathers) row.push_back(byte_count(rank.parameter_bytes));
+    if (placed.is_cut()) row.push_back(byte_count(rank.activation_bytes));
   }
   auto rows = joined(cells);
   std::vector<std::string> heading = {"ms, rank"};

@@ -6,6 +6,7 @@
 #include <bit>
 #include <numeric>
 
+#include "core/words.hpp"
 #include "graph/blocks.hpp"
 #include "lockstep/error.hpp"
 #include "observe/telemetry/text.hpp"
@@ -81,7 +82,7 @@ std::string why_slower(const SearchSetup& setup, const Candidate& best, const Ca
   return text + fmt::format(
                     ": {} of activations and their gradients move between parts in a step, and workers wait "
                     "{:.0f} % of it",
-                    telemetry::byte_count(moved), 100 * waits);
+                    byte_count(moved), 100 * waits);
 }
 
 // `all`: best first. The next larger number of parts that was searched may be larger by more than one.

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cmath>
 
+#include "core/words.hpp"
 #include "launch/child.hpp"
 #include "observe/telemetry/text.hpp"
 
@@ -97,8 +98,8 @@ void measure_sizes(const BatchSetup& setup, const Progress& progress, BatchVerdi
     }
     const std::int64_t memory = predicted_memory(verdict.sizes, batch);
     if (memory > kMemoryShare * setup.memory_limit) {
-      verdict.end = fmt::format("{} samples would take about {} a rank, of {}", batch, telemetry::byte_count(memory),
-                                telemetry::byte_count(setup.memory_limit));
+      verdict.end = fmt::format("{} samples would take about {} a rank, of {}", batch, byte_count(memory),
+                                byte_count(setup.memory_limit));
       return;
     }
     verdict.sizes.push_back(try_batch(setup, batch, micro_batches_for(setup, batch), progress));
