@@ -1,8 +1,8 @@
 #include "observe/telemetry/text.hpp"
 
-#include "core/words.hpp"
-
 #include <gtest/gtest.h>
+
+#include "core/words.hpp"
 
 namespace lockstep::telemetry {
 namespace {
