@@ -13,6 +13,7 @@
 #include <thread>
 #include <utility>
 
+#include "run/checkpoint/other_data.hpp"
 #include "comm/transport/work_together.hpp"
 #include "config/config.hpp"
 #include "core/remote_path.hpp"
@@ -160,10 +161,7 @@ void Checkpointing::judge_damage(const std::string& notes, bool found) const {
 checkpoint::Progress Checkpointing::going_on(checkpoint::Progress saved, const checkpoint::Progress& now,
                                              const std::string& path) const {
   if (saved.data_digest != now.data_digest) {
-    throw Error(ExitCode::data,
-                fmt::format("{}: the data set is not the one that this run began with; restore it, or choose "
-                            "a new run_directory",
-                            path));
+    throw checkpoint::other_data(path);
   }
   if (saved.job_digest != now.job_digest) {
     saved.earlier_settings.push_back({saved.step, saved.job});

@@ -14,6 +14,9 @@
 #include <set>
 #include <thread>
 
+#include "run/checkpoint/checkpoint.hpp"
+#include "run/checkpoint/other_data.hpp"
+#include "run/checkpoint/run_directory.hpp"
 #include "comm/transport/mpi_folder.hpp"
 #include "core/digest.hpp"
 #include "core/files.hpp"
@@ -21,8 +24,6 @@
 #include "launch/stop_signals.hpp"
 #include "lockstep/error.hpp"
 #include "observe/telemetry/event_log.hpp"
-#include "run/checkpoint/checkpoint.hpp"
-#include "run/checkpoint/run_directory.hpp"
 #include "tools/sweep/folds.hpp"
 #include "tools/sweep/journal.hpp"
 #include "tools/sweep/live_table.hpp"
@@ -41,7 +42,6 @@ using std::chrono::milliseconds;
 
 constexpr double kPollSeconds = 0.02, kTargetsSeconds = 0.5;
 constexpr double kAgainSeconds = 30;  ///< until a place that failed gets a trial again
-constexpr const char* kOtherRun = ": the data set is not the one that this run began with; ";
 constexpr int kHighestPort = 65535;
 constexpr std::chrono::seconds kFormerPatience{60}, kKillPatience{10};
 
@@ -199,7 +199,7 @@ class Sweep {
   /// goes on from one refuses other data.
   bool forget_if_on_other_data(TrialProcess& slot, const TrialProcess::Outcome& outcome) {
     const auto* failure = std::get_if<Failure>(&outcome);
-    const bool refused = failure != nullptr && failure->message.find(kOtherRun) != std::string::npos;
+    const bool refused = failure != nullptr && checkpoint::refused_other_data(failure->code, failure->message);
     const Trial* other = on_other_data(slot);
     if (other == nullptr && !refused) return false;
     if (other_data_.empty()) {
