@@ -11,6 +11,7 @@
 #include "cli/trial_places.hpp"
 #include "cli/validators.hpp"
 #include "config/sweep.hpp"
+#include "core/say.hpp"
 #include "device/threads.hpp"
 #include "launch/allocation.hpp"
 #include "launch/child.hpp"
@@ -128,6 +129,7 @@ int run_sweep(SweepArguments& arguments) {
   const config::SweepFile sweep = load(arguments, words, registries, catalogue);
   const JobFile job = config::load_trial(sweep, {}, catalogue, true);
   check_first_trials(sweep, catalogue);
+  for (const auto& warning : config::other_validation_samples(sweep, job)) say("warning: {}\n", warning);
   config::check_world_size(job, arguments.options.ranks_per_trial);
   if (arguments.options.pool) {
     place_on_hosts(job, *arguments.options.pool, arguments.options);

@@ -103,6 +103,13 @@ struct SweepFile : SweepOptions {
 [[nodiscard]] SweepFile load_sweep(const std::string& path, const std::vector<std::string>& overrides,
                                    const Catalogue& catalogue, bool need_data);
 
+/// Parameters that change what the loss is, where the sweep judges trials by it.
+[[nodiscard]] std::vector<Problem> incomparable_losses(const SweepFile& sweep);
+
+/// A warning for each parameter that gives trials other samples to be validated on, of which their ranks then depend.
+/// `job`: of the sweep, without the settings of a trial.
+[[nodiscard]] std::vector<std::string> other_validation_samples(const SweepFile& sweep, const JobFile& job);
+
 /// How the members of an ensemble differ.
 enum class MembersBy : std::uint8_t { seed, bootstrap, jobs };
 

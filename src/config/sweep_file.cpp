@@ -104,6 +104,8 @@ SweepFile load_sweep(const std::string& path, const std::vector<std::string>& ov
   const JobFile job = load_text(sweep.job_text, sweep.job_file, overrides, catalogue, need_data);
   sweep.job_steps = job.steps;
   check_job(sweep, job, session.problems);
+  const auto losses = incomparable_losses(sweep);
+  session.problems.insert(session.problems.end(), losses.begin(), losses.end());
   if (!session.problems.empty()) throw Problems(session.problems);
   sweep.canonical = canonical_sweep(sweep, catalogue, canonical(job, catalogue));
   return sweep;

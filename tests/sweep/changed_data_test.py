@@ -146,6 +146,27 @@ class ChangedData(unittest.TestCase):
         sweep.run()
         self.assertEqual(len(sweep.results()), 8)
 
+    def test_what_gives_trials_other_validation_samples_is_named(self):
+        said = ("warning: job.yaml:4:{}: sweep.parameters.{}: changes what trials are validated on, so that the best one may "
+                "be the one with the easiest samples; {}")
+        drawn = ("seed", "data.split_seed", "data.validation.fraction", "data.train.table.path", "data.train.table.features")
+        values = {"seed": "[1, 2]", "data.split_seed": "[1, 2]", "data.validation.fraction": "[0.2, 0.3]",
+                  "data.train.table.path": "[rows.csv, other.csv]", "data.train.table.features": "[[a], [b]]"}
+        remedies = {"data.validation.fraction": "give all trials the same data.validation",
+                    "data.train.table.path": "give data.validation a set of its own"}
+        for path in drawn:
+            for seed in ("", ", split_seed: 1"):
+                with self.subTest(path=path, seed=seed):
+                    text = f"sweep:\n  method: grid\n  metric: accuracy\n  parameters: {{{path}: {{choice: {values[path]}}}}}\n"
+                    sweep = Sweep(self.folder / (path + seed.strip(", :1")), text)
+                    job = (sweep.folder / "job.yaml").read_text(encoding="utf-8").replace(", split_seed: 1", seed)
+                    (sweep.folder / "job.yaml").write_text(job, encoding="utf-8")
+                    shutil.copy(sweep.folder / "rows.csv", sweep.folder / "other.csv")
+                    remedy = remedies.get(path, "set one data.split_seed")
+                    named = path != "data.train.table.features" and not (path == "seed" and seed)
+                    warnings = [line for line in sweep.run().splitlines() if "warning" in line]
+                    self.assertEqual(warnings, [said.format(18 + len(path), path, remedy)] if named else [])
+
 
 if __name__ == "__main__":
     unittest.main()
