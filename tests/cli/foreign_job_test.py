@@ -200,7 +200,10 @@ job:
                  usual + "    normalize: {mean: [0, 0, 0], std: [0.5, 0.5, 0.5]}\n"),
                 ({"size": {"shortest_edge": 32}, "do_center_crop": True, "crop_size": 28},
                  "    prepare: [{resize: 32}, {center_crop: [28, 28]}]\n" + half),
-                ({"do_resize": False}, half)):
+                ({"resample": 2, "do_convert_rgb": True, "do_pad": False}, usual + half),
+                ({"resample": 3}, usual[:-1] + "  # bilinear; resample there is bicubic, so predictions may differ a little\n" +
+                 half),
+                ({"do_resize": False, "resample": 3}, half)):
             with self.subTest(config=config):
                 (self.folder / "theirs/preprocessor_config.json").write_text(json.dumps(config))
                 self.assertIn("  # your images, with 3 channels\n" + lines + "    validation:", self.job(three))
@@ -212,7 +215,11 @@ job:
                  '{"shortest_edge":28}'),
                 (size | {"do_center_crop": True}, "crop_size: expected a whole number above 0, found none"),
                 ({"image_mean": [0.5]}, "image_mean: expected 3 numbers, one for each channel, found [0.5]"),
-                ({"do_normalize": "no"}, 'do_normalize: expected true or false, found "no"')):
+                ({"do_normalize": "no"}, 'do_normalize: expected true or false, found "no"'),
+                ({"do_flip_channel_order": True}, "do_flip_channel_order: expected false, for a job has no such step, found true"),
+                ({"rescale_offset": True}, "rescale_offset: expected false, for a job has no such step, found true"),
+                ({"crop_pct": 0.875}, "crop_pct: expected none, for a job has no such step, found 0.875"),
+                ({"resample": 9}, "resample: expected a filter, 0 to 5, found 9")):
             (self.folder / "theirs/preprocessor_config.json").write_text(json.dumps(config))
             self.assertEqual(self.job(three, 65), f"{name}{message}\n")
 

@@ -3,8 +3,11 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <string_view>
 #include <vector>
 
 #include "lockstep/error.hpp"
@@ -23,6 +26,7 @@ class Processor {
       : json_(std::move(json)), path_(std::move(path)), side_(side), channels_(channels) {}
 
   std::string prepare() const {
+    refuse_other_steps();
     std::vector<std::string> steps;
     Size size{0, 0};  // that of the images, which is not known
     if (is("do_resize", true)) {
@@ -43,7 +47,7 @@ class Processor {
       const char* const key = is("do_center_crop", false) ? "crop_size" : "size";
       refuse(key, fmt::format("images of {0} x {0}, the model's image_size", side_), get(key));
     }
-    return fmt::format("    prepare: [{}]\n", fmt::join(steps, ", "));
+    return fmt::format("    prepare: [{}]{}\n", fmt::join(steps, ", "), filter_note());
   }
 
   /// A pixel p from 0 to 255 becomes (p * factor - mean) / std there, and (p / 255 - mean) / std here.
@@ -70,6 +74,30 @@ class Processor {
     std::int64_t height, width;
   };
 
+  /// Steps that neither `prepare` nor `normalize` has.
+  void refuse_other_steps() const {
+    constexpr std::array<std::string_view, 5> kKnown{"do_resize", "do_center_crop", "do_rescale", "do_normalize",
+                                                     "do_convert_rgb"};
+    for (const auto& [key, value] : json_.items()) {
+      const bool known = std::find(kKnown.begin(), kKnown.end(), key) != kKnown.end();
+      if (!known && (key.starts_with("do_") || key.ends_with("offset")) && is(key, false)) {
+        refuse(key, "false, for a job has no such step", value);
+      }
+    }
+    if (!get("crop_pct").is_null()) refuse("crop_pct", "none, for a job has no such step", get("crop_pct"));
+  }
+  /// That images are resized with another filter than the model has learned with.
+  std::string filter_note() const {
+    constexpr std::int64_t kBilinear = 2;
+    constexpr std::array<const char*, 6> kNames{"nearest", "lanczos", "bilinear", "bicubic", "box", "hamming"};
+    const Json filter = get("resample");
+    if (!is("do_resize", true) || filter.is_null()) return "";
+    const std::int64_t number = filter.is_number_integer() ? filter.get<std::int64_t>() : -1;
+    if (number < 0 || number >= std::ssize(kNames)) refuse("resample", "a filter, 0 to 5", filter);
+    if (number == kBilinear) return "";
+    return fmt::format("  # bilinear; resample there is {}, so predictions may differ a little",
+                       kNames[number]);
+  }
   Json get(const std::string& key) const { return json_.value(key, Json()); }
   bool is(const std::string& key, bool usual) const {
     const Json value = get(key);
