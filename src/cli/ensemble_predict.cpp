@@ -1,4 +1,4 @@
-// lockstep ensemble predict: what the members say together of image files or of a table's rows.
+// lockstep ensemble predict: what the members say together of image files, texts or a table's rows.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -49,11 +49,11 @@ int predict_together(EnsemblePredictArguments& arguments, ensemble::Members& mem
     }
     return predictions;
   };
-  const auto& inputs = model.inputs();
+  const auto& features = model.data().features;
   const auto has = [&](Feature::Kind kind) {
-    return std::any_of(inputs.begin(), inputs.end(), [kind](const Feature& input) { return input.kind == kind; });
+    return std::any_of(features.begin(), features.end(), [kind](const Feature& one) { return one.kind == kind; });
   };
-  if (has(Feature::Kind::columns)) {
+  if (has(Feature::Kind::tokens) || has(Feature::Kind::columns)) {
     predict_table(model, arguments.options, predict);
   } else {
     predict_images(model, arguments.options, predict, communicator);
@@ -75,7 +75,7 @@ void take_files(EnsemblePredictArguments& arguments) {
 
 void add_ensemble_predict(CLI::App& ensemble, Action& run) {
   CLI::App* command =
-      ensemble.add_subcommand("predict", "Predict images or rows of tables with all members, and combine them.");
+      ensemble.add_subcommand("predict", "Predict images, texts or rows of tables with all members, and combine them.");
   command->footer(
       "Examples:\n  lockstep ensemble predict ensembles/digits photo.png --top 3\n"
       "  lockstep ensemble predict ensembles/houses new.csv --combine weighted --ranks 2 --log json");
@@ -83,8 +83,8 @@ void add_ensemble_predict(CLI::App& ensemble, Action& run) {
   arguments->add_to(*command);
   arguments->add_log_to(*command, "one object a line");
   command->get_option("MEMBERS")->description(
-      "an ensemble's directory, or those of runs; overrides key=value; image files, CSV files that name them, or "
-      "tables");
+      "an ensemble's directory, or those of runs; overrides key=value; image files, CSV files that name them, "
+      "tables, or texts");
   command
       ->add_option("--combine", arguments->combine,
                    "mean of the members' predictions, vote (of classes), or weighted, with the weights that "

@@ -139,6 +139,8 @@ class Texts(unittest.TestCase):
         out = self.run_it("predict", "runs/r1", "a.txt", "b.csv", "c.jsonl", "--top", "1").stdout.splitlines()
         self.assertEqual(out[::2], ["a.txt", "b.csv:2", "b.csv:3", "c.jsonl:1"])
         self.assertEqual([line.split()[1] for line in out[1::2]], ["dog", "cat", "cat", "dog"])
+        self.assertEqual(self.run_it("ensemble", "predict", "runs/r1", "runs/r3", "a.txt", "b.csv", "c.jsonl", "--top",
+                                     "1").stdout.splitlines(), out)
         lines = self.run_it("predict", "runs/r1", "a.txt", "b.csv", "--log", "json", "--ranks", "2").stdout.splitlines()
         self.assertEqual([json.loads(line)["row"] for line in lines], ["a.txt", "b.csv:2", "b.csv:3"])
         (self.folder / "post/late").mkdir(parents=True)
