@@ -94,7 +94,13 @@ class CheckpointModel {
             .spellings = spellings(),
             .missing = table ? data::missing_marks() : std::vector<std::string>(),
             .ignores_unknown = table && model_.job().data.train.unknown == UnknownCategory::ignore,
-            .data = data.schema.text()};
+            .data = exported(data.schema).text()};
+  }
+
+  /// Who uses an exported model need not know which samples it was trained on.
+  [[nodiscard]] static input::Schema exported(input::Schema schema) {
+    schema.trained = {};
+    return schema;
   }
 
   std::vector<std::map<std::string, std::string>> spellings() const {

@@ -171,6 +171,7 @@ void print_set(const std::string& title, const DataSet& set, const data::Channel
   for (const auto& warning : info.warnings) print_line("warning", warning);
   if (title != "validation" && title != "test") {  // which have the names of the training set
     for (const auto& warning : data::look_alikes(info)) print_line("warning", warning);
+    if (const auto warning = input::lone_class(info); !warning.empty()) print_line("warning", warning);
   }
   if (!shared.empty()) print_line("warning", shared);
   print_index(title, indexes);

@@ -146,13 +146,15 @@ EnsembleResult judge(const EnsembleEvalArguments& arguments, const ensemble::Mem
 }
 
 /// Each once: members may share a set.
-void print_warnings(const std::vector<train::EvaluationSet>& sets, ensemble::Members& members) {
+void print_warnings(const std::vector<train::EvaluationSet>& sets, const std::string& name,
+                    ensemble::Members& members) {
   std::set<std::string> printed;
   for (std::size_t m = 0; m < sets.size(); ++m) {
     auto warnings = input::warnings_of(sets[m].set->info());
     for (auto& far : input::far_columns(members.model(m).prepared().schema, *sets[m].set)) {
       warnings.push_back(std::move(far));
     }
+    members.model(m).warn_of_trained(name, *sets[m].set, warnings);
     for (const auto& warning : warnings) {
       if (printed.insert(warning).second) say("warning: {}\n", warning);
     }
@@ -163,7 +165,7 @@ void print_warnings(const std::vector<train::EvaluationSet>& sets, ensemble::Mem
 EnsembleResult judge_folds(const EnsembleEvalArguments& arguments, ensemble::Members& members, bool leads,
                            Predicted& predicted, const Registries& registries) {
   const auto sets = members.open_folds();
-  if (leads) print_warnings(sets, members);
+  if (leads) print_warnings(sets, "validation", members);
   EnsembleResult result;
   result.members.resize(members.size());
   for (const auto& some : members.folds()) {
@@ -302,7 +304,7 @@ EnsembleResult judge_set(const EnsembleEvalArguments& arguments, ensemble::Membe
   std::vector<double> weights;
   const Job& job = members.first().job();
   if (leads) {
-    print_warnings(opened, members);
+    print_warnings(opened, arguments.set, members);
     predicted.targets = ensemble::targets_of(*opened[0].set, job);
     add_names(*opened[0].set, predicted.names);
   }

@@ -187,8 +187,8 @@ int evaluate(EvalArguments& arguments, Communicator& communicator, const JobFile
   if (arguments.details) require_rows(model);
   const auto opened = model.open_set(arguments.set);
   std::vector<float> raw, losses;
-  const EvaluationResult result =
-      model.evaluate(*opened.set, *opened.replaced, arguments.details ? &raw : nullptr, &losses);
+  EvaluationResult result = model.evaluate(*opened.set, *opened.replaced, arguments.details ? &raw : nullptr, &losses);
+  if (communicator.rank() == 0) model.warn_of_trained(arguments.set, *opened.set, result.warnings);
   for (const auto& warning : result.warnings) say("warning: {}\n", warning);
   train::require_finite(*opened.set, losses, "losses", model.saved().path);
   if (communicator.rank() != 0) return 0;

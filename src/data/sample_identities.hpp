@@ -27,4 +27,17 @@ void add_identities(const DataSet& set, std::int64_t id, std::vector<std::uint64
 /// "12 of 100 samples are in the training set, too: a.png, b.png, c.png and 9 more"; "" if none are known to be.
 [[nodiscard]] std::string shared_samples(const DataSet& set, const DataSet& train);
 
+/// What a model keeps of its training samples, to know them again where the training set is not: of their identities,
+/// cut to 48 bits, the smallest ones, ascending. These are all of a small set; of a large one a sample that is drawn in
+/// the same way from any other set, which therefore has those of the samples that both share (Broder, "On the
+/// resemblance and containment of documents", 1997).
+struct IdentitySketch {
+  static constexpr std::size_t kMost = 4096;
+  std::vector<std::uint64_t> smallest;
+  [[nodiscard]] bool is_whole() const { return smallest.size() < kMost; }
+};
+[[nodiscard]] IdentitySketch sketch_of(const DataSet& train);
+/// As the other one; of a sketch that is not whole: "3 of the 25 samples that can be compared ...".
+[[nodiscard]] std::string shared_samples(const DataSet& set, const IdentitySketch& train);
+
 }  // namespace lockstep::data

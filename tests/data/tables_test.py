@@ -456,6 +456,8 @@ class Numbers(Commands):
         (self.folder / "flowers.csv").write_text("".join(row for row in rows if "rose" in row or "kind" in row))
         self.assertEqual(told("model={mlp: [4]}"), [
             "train: all 20 samples are of one class, 'rose': there is nothing to tell apart, and every model is right"])
+        self.assertIn("warning      all 20 samples are of one class, 'rose': there is nothing to tell apart, and every model "
+                      "is right\n", self.run_it("data", "info", "table=flowers.csv", "target=kind").stdout)
         (self.folder / "flowers.csv").write_text("".join(row for row in rows if "daisy" not in row) + rows[3])
         (self.folder / "list.txt").write_text("flowers.csv:42\n")
         self.assertEqual(told("data.validation={list: list.txt}"),

@@ -15,7 +15,7 @@ import unittest
 HERE = pathlib.Path(__file__).resolve()
 sys.path[:0] = [str(HERE.parent), str(HERE.parents[1]), str(HERE.parents[2] / "python")]
 import lockstep_reader  # noqa: E402  pylint: disable=wrong-import-position
-from readers import CLASSES, READERS, ROWS, images, table  # noqa: E402  pylint: disable=wrong-import-position
+from readers import CLASSES, GPT, READERS, ROWS, images, table, text  # noqa: E402  pylint: disable=wrong-import-position
 from shared import PATIENCE  # noqa: E402  pylint: disable=wrong-import-position
 
 PROGRAM = os.environ["LOCKSTEP"]
@@ -217,6 +217,44 @@ class EnsemblesOfOtherData(Folder):
 
 class Noise(Folder):
     """Labels that nothing predicts: no command may report better than chance on samples it has not trained on."""
+
+    def test_samples_of_training_are_named(self):
+        """As a test set, whatever the file is called and however its rows are ordered and spelled."""
+        table(self.folder / "data", ROWS)
+        job = {**CLASSES, "model": {"mlp": {"hidden": [128]}}, "optimizer": "adam", "learning_rate": 0.01, "steps": 400}
+        source = {"table": {"path": "data", "target": "label"}}
+        for run in ("one", "two"):
+            self.train(source, job, run)
+        table(self.folder / "same", CHANGES["shuffled"], ("label", "k", "c", "b", "a"))
+        spelled = [[f"{float(cell):+.9f}" for cell in row[:3]] + [f" {row[3]}", row[4]] for row in ROWS]
+        table(self.folder / "spelled", spelled)
+        table(self.folder / "new", [[f"-{cell}" for cell in row[:3]] + row[3:] for row in
+                                    [[cell.lstrip("-") for cell in row[:3]] + row[3:] for row in ROWS]
+                                    if not row[0].startswith("-")])
+        for words in (("eval", "one"), ("ensemble", "eval", "one", "two")):
+            for path in ("data", "same", "spelled"):
+                done = self.told(*words, "--set", "test", f"data.test.table={{path: {path}, target: label}}")
+                self.assertRegex(done, rf"warning: test: 90 of 120 samples are in the training set, too: {path}:\d+, ")
+            self.assertEqual(self.told(*words, "--set", "test", "data.test.table={path: new, target: label}"), "")
+        for one in ("validation", "train"):
+            self.assertEqual(self.told("eval", "one", "--set", one), "")
+
+    def test_images_and_text_of_training_are_named(self):
+        images(self.folder / "data", ROWS)
+        self.train({"images": "data"}, CLASSES, "images")
+        shutil.copytree(self.folder / "data/no", self.folder / "copy/no")
+        (self.folder / "data/yes").rename(self.folder / "copy/yes")
+        self.assertRegex(self.told("eval", "images", "--set", "test", "data.test.images=copy"),
+                         r"warning: test: \d+ of 120 samples are in the training set, too: no/")
+        text(self.folder / "words", ROWS)
+        self.train({"text": {"path": "words", "context": 16}}, GPT, "text")
+        self.assertEqual(self.told("eval", "text", "--set", "test", "data.test.text=words"),
+                         "warning: test: it reads what training reads, too: words\n")
+
+    def told(self, *words):
+        done = subprocess.run([PROGRAM, *words], cwd=self.folder, env=self.environment, capture_output=True, text=True,
+                              timeout=PATIENCE, check=True)
+        return done.stderr
 
     def test_folds(self):
         table(self.folder / "data", ROWS)

@@ -101,26 +101,20 @@ bool has_what_is_normalized(const DataSetInfo& info) {
   return false;
 }
 
-/// What a set of its own has in common with the training set; "" if nothing is known.
-std::string shared_text(const DataSet& set, const DataSet& train) {
-  std::string shared = data::shared_samples(set, train);
-  const DataSetInfo &info = set.info(), &trained = train.info();
+/// Of a set of its own, of which no sample is known to be in the training set: that both read one file, of which each
+/// set is all.
+std::string shared_source(const DataSetInfo& info, const DataSetInfo& trained) {
   const auto is_of = [&info](std::string_view format) { return info.format.starts_with(format); };
   const bool whole_files = is_of("text") || is_of("tokens") || is_of("table") || is_of("packed");
-  if (shared.empty() && info.digest == trained.digest)
-    return "it holds the samples of the training set: " + info.source;
-  if (!shared.empty() || !whole_files || info.source != trained.source || info.format != trained.format) return shared;
+  if (info.digest == trained.digest) return "it holds the samples of the training set: " + info.source;
+  if (!whole_files || info.source != trained.source || info.format != trained.format) return "";
   return fmt::format("it reads what training reads, too: {}", info.source);
 }
 
-/// Of a training set whose samples have a class each: that all have the same one.
-std::string lone_class(const DataSetInfo& info) {
-  const auto has_samples = [](std::int64_t count) { return count > 0; };
-  const auto& counts = info.class_counts;
-  const auto first = std::find_if(counts.begin(), counts.end(), has_samples);
-  if (first == counts.end() || std::any_of(first + 1, counts.end(), has_samples)) return "";
-  return fmt::format("all {} samples are of one class, '{}': there is nothing to tell apart, and every model is right",
-                     *first, info.class_names.at(first - counts.begin()));
+/// What a set of its own has in common with the training set; "" if nothing is known.
+std::string shared_text(const DataSet& set, const DataSet& train) {
+  std::string shared = data::shared_samples(set, train);
+  return shared.empty() ? shared_source(set.info(), train.info()) : shared;
 }
 
 /// Of a set that is evaluated: samples of classes that training has none of.
@@ -178,6 +172,7 @@ PreparedData learn_here(const DataOptions& wanted, std::uint64_t seed, std::int6
                                             batch_size, data.train->size()));
   }
   data.schema.info = data.train->info();
+  data.schema.trained = data::sketch_of(*data.train);
   learn_statistics(wanted, indexes, data);
   for (const char* const set : {"train", "validation"}) {
     const auto& ranges = indexes.targets(set);
@@ -266,6 +261,20 @@ std::vector<std::string> PreparedData::warnings() const {
   if (validation) add_shared("validation: ", untrained_classes(validation->info(), train->info()));
   if (test) add_shared("test: ", untrained_classes(test->info(), train->info()));
   return messages;
+}
+
+std::string lone_class(const DataSetInfo& info) {
+  const auto has_samples = [](std::int64_t count) { return count > 0; };
+  const auto& counts = info.class_counts;
+  const auto first = std::find_if(counts.begin(), counts.end(), has_samples);
+  if (first == counts.end() || std::any_of(first + 1, counts.end(), has_samples)) return "";
+  return fmt::format("all {} samples are of one class, '{}': there is nothing to tell apart, and every model is right",
+                     *first, info.class_names.at(static_cast<std::size_t>(first - counts.begin())));
+}
+
+std::string shared_with_training(const Schema& schema, const DataSet& set, bool is_cut) {
+  std::string shared = data::shared_samples(set, schema.trained);
+  return shared.empty() && !is_cut ? shared_source(set.info(), schema.info) : shared;
 }
 
 std::string PreparedData::weights_text() const {

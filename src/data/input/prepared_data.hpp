@@ -54,6 +54,13 @@ struct PreparedData {
 /// Messages about a set, each after `prefix`: which samples were skipped, and the set's own warnings.
 [[nodiscard]] std::vector<std::string> warnings_of(const DataSetInfo& set, const std::string& prefix = "");
 
+/// Of a training set whose samples have a class each: that all have the same one; else "".
+[[nodiscard]] std::string lone_class(const DataSetInfo& info);
+
+/// What a set that a model is evaluated on has in common with its training set, as far as the schema tells; else "".
+/// `is_cut`: the set is the part of the training set's source that was held out.
+[[nodiscard]] std::string shared_with_training(const Schema& schema, const DataSet& set, bool is_cut);
+
 struct LearnOptions {
   /// One rank of each host indexes for all ranks on it; null: this process is alone.
   Communicator* communicator = nullptr;

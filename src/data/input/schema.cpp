@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cmath>
 #include <functional>
 #include <nlohmann/json.hpp>
@@ -141,6 +142,31 @@ DataSetInfo parse_info(const Json& json) {
   return info;
 }
 
+constexpr std::size_t kDigits = 12;  // of an identity
+
+std::string to_hex(const data::IdentitySketch& sketch) {
+  std::string digits;
+  for (const std::uint64_t one : sketch.smallest) digits += fmt::format("{:012x}", one);
+  return digits;
+}
+
+data::IdentitySketch parse_sketch(const Json& json) {
+  const auto digits = json.get<std::string>();
+  data::IdentitySketch sketch;
+  for (std::size_t at = 0; at + kDigits <= digits.size(); at += kDigits) {
+    std::uint64_t one = 0;
+    const char* const end = digits.data() + at + kDigits;
+    if (std::from_chars(digits.data() + at, end, one, 16).ptr != end) break;
+    sketch.smallest.push_back(one);
+  }
+  const auto& all = sketch.smallest;
+  if (all.size() * kDigits != digits.size() || all.size() > data::IdentitySketch::kMost ||
+      std::adjacent_find(all.begin(), all.end(), std::greater_equal<>()) != all.end()) {
+    throw Json::out_of_range::create(401, "the samples of training are not ascending numbers", &json);
+  }
+  return sketch;
+}
+
 }  // namespace
 
 std::string Schema::text() const {
@@ -162,6 +188,7 @@ std::string Schema::text() const {
   if (info.masked.share > 0) json["masked"] = to_json(info.masked);
   for (const Column& column : info.columns) json["columns"].push_back(to_json(column));
   if (info.window.rows > 0) json["window"] = to_json(info.window);
+  if (!trained.smallest.empty()) json["trained"] = to_hex(trained);
   for (const auto& [name, of] : targets) json["targets"][name] = {{"mean", of.mean}, {"std", of.stddev}};
   // A class has the name of its folder, which need not be UTF-8.
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
@@ -175,6 +202,7 @@ Schema Schema::parse(const std::string& text, const std::string& where) {
     json.at("mean").get_to(schema.mean);
     json.at(json.contains("std") ? "std" : "deviation").get_to(schema.stddev);  // its former name
     if (json.contains("sets")) json.at("sets").get_to(schema.digests);
+    if (json.contains("trained")) schema.trained = parse_sketch(json.at("trained"));
     if (json.contains("targets")) {
       for (const auto& [name, of] : json.at("targets").items()) {
         schema.targets[name] = parse_target(of, name, schema.info);

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "data/sample_identities.hpp"
 #include "data/statistics.hpp"
 #include "lockstep/data_set.hpp"
 
@@ -18,6 +19,7 @@ struct Schema {
   std::map<std::string, data::ChannelStatistics> targets;  ///< by feature: of numbers to predict that are normalised
   /// Of the training and validation samples, as they are before resampling: which samples were held out.
   std::map<std::string, std::string> digests;
+  data::IdentitySketch trained;  ///< the training samples, as far as they can be known again
 
   std::int64_t classes() const { return std::ssize(info.class_names); }
   /// As JSON, without what is said of single samples.

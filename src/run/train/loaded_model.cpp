@@ -220,7 +220,17 @@ std::unique_ptr<SetPredictor> LoadedModel::predictor_of(const DataSet& set) {
 
 EvaluationResult LoadedModel::evaluate(const std::string& set) {
   const EvaluationSet opened = open_set(set);
-  return evaluate(*opened.set, *opened.replaced);
+  EvaluationResult result = evaluate(*opened.set, *opened.replaced);
+  if (communicator_.rank() == 0) warn_of_trained(set, *opened.set, result.warnings);
+  return result;
+}
+
+void LoadedModel::warn_of_trained(const std::string& name, const DataSet& set,
+                                  std::vector<std::string>& warnings) const {
+  if (name == "train") return;
+  const bool is_cut = name != "test" && job_.data.cuts_validation() && !own_.validation;
+  auto shared = input::shared_with_training(data_.schema, set, is_cut);
+  if (!shared.empty()) warnings.push_back(fmt::format("{}: {}", name, shared));
 }
 
 EvaluationResult LoadedModel::evaluate(const DataSet& set, data::ReplacedSamples& replaced,

@@ -85,6 +85,8 @@ class LoadedModel {
 
   /// Opens a set of the job. Collective.
   [[nodiscard]] EvaluationSet open_set(const std::string& set);
+  /// Adds a warning if samples of the job's set `name` are known to be in the training set, and it is not that.
+  void warn_of_trained(const std::string& name, const DataSet& set, std::vector<std::string>& warnings) const;
   /// Predictions of a set by micro-batches. Collective; `set` and this model must outlive the result.
   [[nodiscard]] std::unique_ptr<SetPredictor> predictor_of(const DataSet& set);
   /// Weights may be overwritten; the next evaluate() or predictor_of() computes with them.
