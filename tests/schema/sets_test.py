@@ -35,7 +35,8 @@ class OtherSettings(Folder):
                 words = f"data.test.text={{{', '.join(filter(None, ('path: data', MASKED.get(name), other)))}}}"
                 with self.subTest(name, other=other):
                     self.assertEqual(self.eval(name, "--set", "test", words), expected)
-                    self.assertEqual(self.warnings(name, words), self.UNUSED.get(other, []))
+                    self.assertEqual(self.warnings(name, words), [
+                        *self.UNUSED.get(other, []), "test: it reads what training reads, too: data"])
 
     UNUSED = {
         "context: 8": ["context: expected 16, as in the training set, found 8, which is not used"],
@@ -72,7 +73,8 @@ class OtherSettings(Folder):
         self.assertEqual(self.eval("run", "--set", "test", words), expected)
         self.assertEqual(self.warnings("run", words), [
             *self.UNUSED["context: 8"],
-            "tokenizer: expected the tokens of a file, as in the training set, found bytes, which is not used"])
+            "tokenizer: expected the tokens of a file, as in the training set, found bytes, which is not used",
+            "test: 120 of 120 samples are in the training set, too: data.csv:2, data.csv:3, data.csv:4 and 117 more"])
         words = "data.test.texts={path: data.csv, tokenizer: other.json}"
         self.assertIn("data.csv: its tokenizer is not that of the training set, data.csv, so its tokens would mean something "
                       "else\n", self.lockstep("eval", "run", "--set", "test", words, code=65))
@@ -145,7 +147,8 @@ class OtherSettings(Folder):
         done = subprocess.run(
             [PROGRAM, "eval", "run", "--set", "test", "data.test.table={path: data, target: b}"], cwd=self.folder,
             env=self.environment, capture_output=True, text=True, timeout=PATIENCE, check=True)
-        self.assertEqual(done.stderr, "warning: the target is b, that of the training set a\n")
+        self.assertEqual(done.stderr, "warning: the target is b, that of the training set a\n"
+                         "warning: test: it reads what training reads, too: data\n")
 
 
 class NoNumbers(Folder):
