@@ -22,7 +22,7 @@ NOT_CODE = re.compile(r'R"(\w*)\(.*?\)\1"|"(?:\\.|[^"\\\n])*"|//[^\n]*|/\*.*?\*/
 # (limit, goal); smaller is better, but for the median.
 LIMITS = {
     "source files": (1347, 800),
-    "lines": (138695, 108000),
+    "lines": (138967, 108000),
     "median lines of a file": (73, 90),
     "lines of the longest file": (600, 500),
     "types per 1,000 lines of code": (18.4, 12),
@@ -30,7 +30,7 @@ LIMITS = {
     "lines that include or frame, %": (9.9, 6),
     "rooms": (13, 14),
     "arrows between rooms": (59, 60),
-    "words of docs": (75782, 55000),
+    "words of docs": (75863, 55000),
     "words of the longest page": (8494, 1500),
 }
 LARGER_IS_BETTER = {"median lines of a file"}

@@ -34,7 +34,7 @@ void add_identities(const DataSet& set, std::int64_t id, std::vector<std::uint64
 struct IdentitySketch {
   static constexpr std::size_t kMost = 4096;
   std::vector<std::uint64_t> smallest;
-  [[nodiscard]] bool is_whole() const { return smallest.size() < kMost; }
+  bool is_whole() const { return smallest.size() < kMost; }
 };
 [[nodiscard]] IdentitySketch sketch_of(const DataSet& train);
 /// As the other one; of a sketch that is not whole: "3 of the 25 samples that can be compared ...".

@@ -269,7 +269,7 @@ std::string lone_class(const DataSetInfo& info) {
   const auto first = std::find_if(counts.begin(), counts.end(), has_samples);
   if (first == counts.end() || std::any_of(first + 1, counts.end(), has_samples)) return "";
   return fmt::format("all {} samples are of one class, '{}': there is nothing to tell apart, and every model is right",
-                     *first, info.class_names.at(static_cast<std::size_t>(first - counts.begin())));
+                     *first, info.class_names.at(first - counts.begin()));
 }
 
 std::string shared_with_training(const Schema& schema, const DataSet& set, bool is_cut) {

@@ -13,12 +13,12 @@
 #include <thread>
 #include <utility>
 
-#include "run/checkpoint/other_data.hpp"
 #include "comm/transport/work_together.hpp"
 #include "config/config.hpp"
 #include "core/remote_path.hpp"
 #include "lockstep/error.hpp"
 #include "observe/telemetry/text.hpp"
+#include "run/checkpoint/run_directory.hpp"
 #include "run/train/fingerprint.hpp"
 #include "run/train/plugins.hpp"
 #include "run/train/start_check.hpp"

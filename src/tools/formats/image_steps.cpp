@@ -95,8 +95,7 @@ class Processor {
     const std::int64_t number = filter.is_number_integer() ? filter.get<std::int64_t>() : -1;
     if (number < 0 || number >= std::ssize(kNames)) refuse("resample", "a filter, 0 to 5", filter);
     if (number == kBilinear) return "";
-    return fmt::format("  # bilinear; resample there is {}, so predictions may differ a little",
-                       kNames[number]);
+    return fmt::format("  # bilinear; resample there is {}, so predictions may differ a little", kNames[number]);
   }
   Json get(const std::string& key) const { return json_.value(key, Json()); }
   bool is(const std::string& key, bool usual) const {

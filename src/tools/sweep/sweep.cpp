@@ -14,9 +14,6 @@
 #include <set>
 #include <thread>
 
-#include "run/checkpoint/checkpoint.hpp"
-#include "run/checkpoint/other_data.hpp"
-#include "run/checkpoint/run_directory.hpp"
 #include "comm/transport/mpi_folder.hpp"
 #include "core/digest.hpp"
 #include "core/files.hpp"
@@ -24,6 +21,8 @@
 #include "launch/stop_signals.hpp"
 #include "lockstep/error.hpp"
 #include "observe/telemetry/event_log.hpp"
+#include "run/checkpoint/checkpoint.hpp"
+#include "run/checkpoint/run_directory.hpp"
 #include "tools/sweep/folds.hpp"
 #include "tools/sweep/journal.hpp"
 #include "tools/sweep/live_table.hpp"
