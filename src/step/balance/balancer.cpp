@@ -18,7 +18,8 @@ namespace {
 constexpr std::size_t kHistory = 256;
 constexpr double kScatterWeight = 0.1;
 
-double median(std::vector<double> values) {
+/// The mean of the two in the middle of an even number; median() takes the upper one.
+double mean_of_middle(std::vector<double> values) {
   const auto middle = values.begin() + (values.size() / 2);
   std::nth_element(values.begin(), middle, values.end());
   if (values.size() % 2 != 0) return *middle;
@@ -40,7 +41,7 @@ bool SpeedModel::add(double mean, double typical, bool jumps) {
   if (jump) window_.clear();
   window_.push_back(mean);
   if (window_.size() > static_cast<std::size_t>(tuning_.window)) window_.pop_front();
-  const double middle = median({window_.begin(), window_.end()});
+  const double middle = mean_of_middle({window_.begin(), window_.end()});
   const bool settled = static_cast<int>(window_.size()) >= 3;
   const double noise = std::max(tuning_.snap, tuning_.snap_scatter * scatter_);
   const bool change = jump || (settled && std::abs(middle / mean_ - 1) > noise);
