@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Any pod may lead (`lockstep pod --leader-lock`): the leader's host is lost, leaves, is cut off, or loses its lock."""
 import contextlib
+import fcntl
 import os
 import pathlib
 import signal
@@ -46,6 +47,16 @@ class Run:
 
     def leader(self):
         return self.lock.read_text(encoding="utf-8")
+
+    def is_locked(self):
+        try:
+            with open(self.lock, encoding="utf-8") as file:
+                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except FileNotFoundError:
+            return False
+        except BlockingIOError:
+            return True
+        return False
 
     def wait(self, happened, what):
         try:
@@ -119,7 +130,7 @@ class SuccessionTest(unittest.TestCase):
         """What a file server does to a host that it takes for lost: others get its locks. Here it is cut off, trains on
         alone, is frozen, and wakes up when the other one has led for a while."""
         run = Run(self, 2, LONG, start=1)
-        run.wait(run.lock.exists, "the first pod's lock")
+        run.wait(run.is_locked, "the first pod's lock")  # a file that is not locked yet would be locked by its name
         os.unlink(run.lock)
         run.lock.touch()  # another file, which nobody holds
         run.pods.append(run.start(1, takeover=15))  # seconds for what follows
