@@ -29,8 +29,6 @@ namespace {
 
 // What other trainers and launchers call options, for hints about unknown ones.
 
-using nlohmann::literals::operator""_json_pointer;
-
 // Without dashes, and with _ for each dash inside.
 constexpr std::array<std::string_view, 15> kRanks = {
     "n",     "np",   "nproc",  "nproc_per_node", "nprocs",     "num_processes", "num_procs", "num_gpus",
@@ -52,7 +50,8 @@ std::string job_key(const std::string& word) {
   const Registries registries = Registries::built_in();
   const auto schema = nlohmann::json::parse(config::schema(train::catalogue_of(registries)));
   std::vector<std::string> keys;
-  for (const auto& [key, value] : schema.at("/properties/job/properties"_json_pointer).items()) keys.push_back(key);
+  for (const auto& [key, value] : schema.at(nlohmann::json::json_pointer("/properties/job/properties")).items())
+    keys.push_back(key);
   return our_word_for(word, keys);
 }
 

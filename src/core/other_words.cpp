@@ -161,7 +161,7 @@ constexpr std::array kOtherWords{
 std::string plain(std::string_view word) {
   std::string letters;
   for (const char c : word) {
-    if (c != '-' && c != '_') letters += std::tolower(static_cast<unsigned char>(c));
+    if (c != '-' && c != '_') letters += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   }
   return letters;
 }

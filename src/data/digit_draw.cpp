@@ -210,7 +210,7 @@ class Canvas {
     const float dx = b.x - a.x, dy = b.y - a.y;
     const float inverse = 1.0F / ((dx * dx + dy * dy) + 1e-6F);
     for (int y = top; y < bottom; ++y) {
-      float* row = &squared_[kSide * y];
+      float* row = &squared_[static_cast<std::size_t>(kSide * y)];
       const float py = y - a.y;
       for (int x = left; x < right; ++x) {
         const float px = x - a.x;

@@ -198,7 +198,7 @@ void look_at_mask(std::span<const std::byte> bytes, const MaskCode& code, Findin
   std::array<bool, 256> seen{};
   for (const std::uint8_t value : decoded.as<std::uint8_t>()) seen[value] = true;
   for (std::size_t i = 0; i < seen.size(); ++i) {
-    if (seen[i]) finding.classes += i;
+    if (seen[i]) finding.classes += static_cast<char>(i);
   }
 }
 

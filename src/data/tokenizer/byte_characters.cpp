@@ -48,7 +48,7 @@ std::string bytes_of_characters(const std::string& token) {
   for (std::size_t at = 0; at < token.size();) {
     const char32_t c = next_character(token, at);
     if (c >= known.size() || known[c] < 0) return token;
-    bytes += known[c];
+    bytes += static_cast<char>(known[c]);
   }
   return bytes;
 }

@@ -101,7 +101,7 @@ std::string from_base64(std::string_view text, const std::string& where) {
     count += 6;
     if (count < 8) continue;
     count -= 8;
-    bytes += bits >> count & 0xFFU;
+    bytes += static_cast<char>(bits >> count & 0xFFU);
   }
   return bytes;
 }
