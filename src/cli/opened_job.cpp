@@ -54,6 +54,7 @@ plan::ModelSetup model_of(const JobFile& job, const input::PreparedData& data, c
                           const exec::CpuDevice& device, bool on_gpus) {
   plan::ModelSetup model = plan::model_setup(graph, job, device, data.validation && !job.evaluate.never);
   model.on_gpus = on_gpus;
+  if (on_gpus) model.packing.reset();  // a GPU packs no weights
   return model;
 }
 

@@ -44,7 +44,7 @@ struct ModelSetup {
     std::vector<exec::KernelNeeds> inference;  ///< for evaluations; empty: the run has none
   };
   Needs keeping;                 ///< kernels keep packed weights
-  std::optional<Needs> packing;  ///< weights are packed for each call, as where parameters are divided; none: likewise
+  std::optional<Needs> packing;  ///< weights are packed for each call, as where parameters are divided; none: on GPUs
   bool on_gpus = false;          ///< each rank has one
   const Needs& needs(Sharding sharding) const { return packing && divides_parameters(sharding) ? *packing : keeping; }
 };
