@@ -1,7 +1,9 @@
 // A custom op: softsign, x / (width + |x|). A list of layers may use it like any other.
+#include <lockstep/gradient_check.hpp>
 #include <lockstep/op.hpp>
 
 #include <cmath>
+#include <utility>
 
 #include "example.hpp"
 
@@ -56,10 +58,20 @@ OpDef softsign() {
   return op;
 }
 
+/// Is backward() the derivative of forward()? Away from 0, where |x| has a corner.
+void check_softsign() {
+  GradientCheck check{.attributes = Attributes({{"width", 0.1}})};
+  check.inputs.emplace_back(TensorSpec{DType::f32, {4, 16}});
+  float next = -1.95F;
+  for (float& x : check.inputs[0].as<float>()) x = next += 0.0625F;
+  std::printf("gradient is right to %.0e\n", check_gradient(softsign(), std::move(check)));
+}
+
 }  // namespace
 
 int main() {
   return run_example([] {
+    check_softsign();
     Registries registries = Registries::built_in();
     registries.ops.add(softsign());
     const JobFile job = digits(registries, {"model.layers=[flatten, {linear: 32}, {softsign: 0.1}, {linear: 10}]"});

@@ -68,7 +68,8 @@ int main(int argc, char** argv) {
     const Registries registries = Registries::built_in();
     const DataSets data{.train = std::make_shared<PointsFile>(path, 0, 2),
                         .validation = std::make_shared<PointsFile>(path, 1, 2)};
-    const JobFile job = digits(registries, {"model.layers=[{linear: 32}, relu, {linear: 32}, relu, {linear: 2}]",
+    const JobFile job = digits(registries, {"data.train=program", "data.validation=program",
+                                            "model.layers=[{linear: 32}, relu, {linear: 32}, relu, {linear: 2}]",
                                             "batch_size=48", "epochs=100", "evaluate.every=20 epochs"});
     return same_bits([&](Communicator& communicator) { return train_job(job, communicator, registries, {}, data); });
   });

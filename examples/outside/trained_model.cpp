@@ -1,8 +1,11 @@
 // A trained model: trained, loaded, evaluated, used for predictions, saved and loaded again.
 //   trained_model FOLDER
+#include <lockstep/export.hpp>
 #include <lockstep/trained_model.hpp>
 
 #include <algorithm>
+#include <array>
+#include <cstddef>
 
 #include "example.hpp"
 
@@ -43,6 +46,14 @@ int train_and_use(const std::string& folder) {
   std::printf("a bar is '%s' with probability %.3f\n", model.data().class_names[static_cast<std::size_t>(best)].c_str(),
               shares[static_cast<std::size_t>(best)]);
 
+  // The same without allocating, for a thread of a server: several threads have a Predictor each.
+  Predictor predictor(model);
+  const std::array<const std::byte*, 1> inputs{samples[0][0].tensor.bytes()};
+  std::vector<float> scores(predictions[0].as<float>().size());
+  predictor.predict(1, inputs, scores);
+  if (!std::equal(scores.begin(), scores.end(), predictions[0].as<float>().begin())) return 1;
+
+  export_model(job.run_directory, folder + "/digits.onnx", {.format = ExportFormat::onnx, .overwrite = true});
   const std::string file = folder + "/digits.safetensors";
   model.save(file);
   const TrainedModel again(job, file, registries, *alone);

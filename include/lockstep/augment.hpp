@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -12,6 +11,7 @@
 
 #include "lockstep/attributes.hpp"
 #include "lockstep/random.hpp"
+#include "lockstep/registry.hpp"
 
 namespace lockstep {
 
@@ -100,26 +100,21 @@ class MoveStep : public AugmentStep {
   void apply(Image& image, RandomStream& random) const final;
 };
 
-struct AugmentDef {
+class AugmentDef {
+ public:
+  static constexpr const char* kNoun = "augmentation";
   std::string name;  ///< "crop"
   std::string doc;   ///< one line
+  int order = 100;   ///< position in messages and on pages; equal ones are sorted by name
   std::vector<AttributeSpec> attributes;
   std::string shorthand;  ///< the attribute that a bare value sets: `rotate: 15`; empty: none
   bool random = true;     ///< false: the step draws nothing, and so may also be used in `prepare:`
   bool masks = false;     ///< its apply() knows of masks (Image::is_mask), as those of all MoveSteps do
   std::function<std::unique_ptr<AugmentStep>(const Attributes&)> make;
+  const char* missing() const { return make ? "" : "make"; }
 };
 
-/// The steps that a program knows by name. Addresses are stable.
-class AugmentRegistry {
- public:
-  AugmentDef& add(AugmentDef def);  ///< throws Error(usage) if the name is taken
-  const AugmentDef* find(const std::string& name) const;
-  std::vector<const AugmentDef*> all() const;  ///< by name
-
- private:
-  std::map<std::string, std::unique_ptr<AugmentDef>> defs_;
-};
+using AugmentRegistry = Registry<AugmentDef>;
 
 /// flip, crop, resized_crop, resize, center_crop, rotate, color_jitter, cutout.
 [[nodiscard]] AugmentRegistry built_in_augmentations();

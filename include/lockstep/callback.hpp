@@ -22,12 +22,15 @@ class TrainingState {
   /// Ends the run after this step, as early stopping does: a last checkpoint says that it is finished.
   void stop(bool stopped = true) { stopped_ = stopped; }
   bool is_stopped() const { return stopped_; }
+  /// Writes a checkpoint of this step, besides those that the job asks for, unless it never writes one.
+  void checkpoint(bool wanted = true) { wants_checkpoint_ = wanted; }
+  bool wants_checkpoint() const { return wants_checkpoint_; }
   /// From the next step on, the schedule's learning rate is multiplied by this. Checkpoints keep it.
   void set_learning_rate_factor(double factor) { learning_rate_factor_ = factor; }
   double learning_rate_factor() const { return learning_rate_factor_; }
 
  private:
-  bool stopped_ = false;
+  bool stopped_ = false, wants_checkpoint_ = false;
   double learning_rate_factor_ = 1;
 };
 

@@ -75,11 +75,24 @@ inline constexpr std::array<std::string_view, 4> kNames<Sharding>{"none", "optim
   return sharding == Sharding::parameters;
 }
 
-/// own: of a reader that is in the registry.
-enum class SourceKind : std::uint8_t { digits, images, idx, cifar, text, texts, tokens, csv, table, packed, own };
+/// program: the embedding program's (DataSets). own: of a reader that is in the registry.
+enum class SourceKind : std::uint8_t {
+  digits,
+  images,
+  idx,
+  cifar,
+  text,
+  texts,
+  tokens,
+  csv,
+  table,
+  packed,
+  program,
+  own
+};
 template <>
-inline constexpr std::array<std::string_view, 11> kNames<SourceKind>{
-    "digits", "images", "idx", "cifar", "text", "texts", "tokens", "csv", "table", "packed", "own"};
+inline constexpr std::array<std::string_view, 12> kNames<SourceKind>{
+    "digits", "images", "idx", "cifar", "text", "texts", "tokens", "csv", "table", "packed", "program", "own"};
 
 /// Which files of a folder or archive a source reads; automatic: test for validation and test, else train.
 enum class SourcePart : std::uint8_t { automatic, train, test };

@@ -173,6 +173,7 @@ class ReaderDef {
   std::vector<AttributeCheck> checks;
   /// Indexes and checks. Every rank calls it. Throws Error(data) that names the file and what is wrong with it.
   std::function<std::unique_ptr<DataSet>(const ReaderRequest&)> open;
+  const char* missing() const { return open ? "" : "open"; }
 };
 
 using ReaderRegistry = Registry<ReaderDef>;

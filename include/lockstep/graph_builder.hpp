@@ -9,6 +9,7 @@
 
 #include "lockstep/graph.hpp"
 #include "lockstep/op.hpp"
+#include "lockstep/registry.hpp"
 
 namespace lockstep {
 
@@ -70,23 +71,19 @@ struct ModelContext {
   std::int64_t context = 0;                             ///< token sets: tokens of a sample
 };
 
-struct ModelDef {
+class ModelDef {
+ public:
+  static constexpr const char* kNoun = "model";
   std::string name;
   std::string doc;
+  int order = 100;  ///< position in messages and on pages; equal ones are sorted by name
   std::vector<AttributeSpec> attributes;
   std::string shorthand;          ///< the attribute that a bare value sets, as in `resnet: 50`; empty: none
   bool batch_statistics = false;  ///< has batch norm: micro-batches should have at least 16 samples
   std::function<ValueId(GraphBuilder&, const Attributes&, const ModelContext&)> build;  ///< returns the prediction
+  const char* missing() const { return build ? "" : "build"; }
 };
 
-class ModelRegistry {
- public:
-  void add(ModelDef model);                           ///< throws Error(usage) if the name is taken
-  const ModelDef& at(const std::string& name) const;  ///< throws Error(internal) if absent
-  const std::map<std::string, ModelDef>& all() const { return models_; }
-
- private:
-  std::map<std::string, ModelDef> models_;
-};
+using ModelRegistry = Registry<ModelDef>;
 
 }  // namespace lockstep

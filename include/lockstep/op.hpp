@@ -245,7 +245,8 @@ class OpDef {
 /// The ops of a program: the built-in ones and those that the embedding program adds. Addresses are stable.
 class OpRegistry {
  public:
-  OpDef& add(OpDef op);  ///< throws Error(usage) if the name is taken
+  /// Throws Error(usage) if the name is taken, or if the op has no `infer`.
+  OpDef& add(OpDef op);
   /// Adds a kernel for a device, or replaces the op's own. It gets no epilogues, and weights in the model's order.
   /// `takes_low_precision`, `rounds_gradient`: see OpDef. Throws as at() does.
   void add_kernel(const std::string& op, DeviceKind device, KernelFactory factory, bool takes_low_precision = false,

@@ -90,6 +90,7 @@ class OptimizerDef {
   std::function<Shape(std::size_t state, const Shape& parameter)> state_shape;
   /// One update on the CPU, with everything that is the same for all elements computed once.
   std::function<ParameterUpdate(const Attributes& settings, const UpdateStep& step)> update;
+  const char* missing() const { return update ? "" : "update"; }
   /// Not set: all parameters have the factor 1.
   std::function<TrustRatio(const Attributes& settings, const UpdateStep& step)> trust_ratio;
   /// Not set: matrices are updated like all others.

@@ -12,12 +12,17 @@
 
 namespace lockstep {
 
-/// `Def` has a `name`, an `order` and a `kNoun` for messages. Addresses are stable.
+/// `what`: "optimizer 'mine'"; `missing`: a member that an entry lacks, or "". Throws Error(usage) if it lacks one.
+void require_whole(const std::string& what, const char* missing);
+
+/// `Def` has a `name`, an `order`, a `kNoun` for messages, and missing(): the member that it lacks, or "". Addresses
+/// are stable.
 template <class Def>
 class Registry {
  public:
-  /// Throws Error(usage) if the name is taken.
+  /// Throws Error(usage) if the name is taken, or if the entry lacks what it cannot do without.
   Def& add(Def def) {
+    require_whole(std::string(Def::kNoun) + " '" + def.name + "'", def.missing());
     if (find(def.name) != nullptr) {
       throw Error(ExitCode::usage, std::string("the ") + Def::kNoun + " '" + def.name + "' is registered twice");
     }

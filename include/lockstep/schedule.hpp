@@ -43,6 +43,7 @@ class ScheduleDef {
   std::vector<AttributeCheck> checks;
   std::string shorthand;  ///< the attribute that a bare value sets; empty: none
   std::function<double(const Attributes& settings, const ScheduleStep& at)> rate;
+  const char* missing() const { return rate ? "" : "rate"; }
   /// Follows an evaluation after the warm-up; `improved`: it is better than the best before. Null where there is no
   /// `metric`.
   std::function<void(const Attributes& settings, bool improved, ScheduleMemory& memory)> evaluated;

@@ -30,6 +30,8 @@ struct TensorSpec {
   bool operator==(const TensorSpec&) const = default;
 };
 
+[[nodiscard]] std::string to_string(const TensorSpec& spec);  ///< "f32 [16, 32, 32, 3]"
+
 /// A 64-byte aligned, uninitialised block of bytes.
 class AlignedBytes {
  public:
@@ -46,6 +48,22 @@ class AlignedBytes {
   std::size_t size_ = 0;
 };
 
+/// The type of the elements of C++ type T: that of bf16 and f16, which are read as their bits, is u16.
+template <class T>
+inline constexpr DType kDTypeOf = [] { static_assert(!sizeof(T), "no tensor has such elements"); }();
+template <>
+inline constexpr DType kDTypeOf<float> = DType::f32;
+template <>
+inline constexpr DType kDTypeOf<double> = DType::f64;
+template <>
+inline constexpr DType kDTypeOf<std::int64_t> = DType::i64;
+template <>
+inline constexpr DType kDTypeOf<std::int32_t> = DType::i32;
+template <>
+inline constexpr DType kDTypeOf<std::uint16_t> = DType::u16;
+template <>
+inline constexpr DType kDTypeOf<std::uint8_t> = DType::u8;
+
 /// An owning tensor in row-major order. Fresh memory is not initialised.
 class Tensor {
  public:
@@ -55,14 +73,23 @@ class Tensor {
   const Shape& shape() const { return spec_.shape; }
   DType dtype() const { return spec_.dtype; }
   std::int64_t elements() const { return spec_.elements(); }
-  std::byte* bytes() const { return bytes_.data(); }
-  /// All elements; T has the size of the dtype.
+  std::byte* bytes() { return bytes_.data(); }
+  const std::byte* bytes() const { return bytes_.data(); }
+  /// All elements. Throws Error(usage) if they are not of type T.
   template <class T>
-  std::span<T> as() const {
+  std::span<T> as() {
+    require_elements(kDTypeOf<T>);
     return {reinterpret_cast<T*>(bytes_.data()), static_cast<std::size_t>(elements())};
+  }
+  template <class T>
+  std::span<const T> as() const {
+    require_elements(kDTypeOf<T>);
+    return {reinterpret_cast<const T*>(bytes_.data()), static_cast<std::size_t>(elements())};
   }
 
  private:
+  void require_elements(DType wanted) const;
+
   TensorSpec spec_;
   AlignedBytes bytes_;
 };

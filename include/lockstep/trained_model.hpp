@@ -2,6 +2,7 @@
 // saved.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -57,14 +58,40 @@ class TrainedModel {
   /// The shape of a sample's prediction: the last layer's values, such as one score per class.
   const Shape& prediction_shape() const;
   /// Computes a prediction for each sample, on this rank only, with several threads. `take` may be called concurrently
-  /// and in any order.
+  /// and in any order. Thread-safe; evaluate() must not run beside it. Throws Error(usage) if a sample lacks an input,
+  /// Error(data) if one does not fit.
   void predict(const DataSet& samples,
-               const std::function<void(std::int64_t id, std::span<const float> prediction)>& take);
+               const std::function<void(std::int64_t id, std::span<const float> prediction)>& take) const;
   /// The same for samples in memory, whose tensors are named like the features.
-  [[nodiscard]] std::vector<Tensor> predict(const std::vector<Sample>& samples);
+  [[nodiscard]] std::vector<Tensor> predict(const std::vector<Sample>& samples) const;
 
   /// Writes parameters and states as one .safetensors file; replaces an existing one.
   void save(const std::string& path) const;
+
+ private:
+  friend class Predictor;
+  struct Parts;
+  std::unique_ptr<Parts> parts_;
+};
+
+/// Predictions of plain arrays on the calling thread, on the CPU: the kernels and the memory of one thread. Threads
+/// have one each, of one model. After the first call nothing is allocated.
+class Predictor {
+ public:
+  /// Computes up to `batch` samples at once. A sample's bits do not depend on the samples beside it, but may on
+  /// `batch`; with 1 they are those of TrainedModel::predict(). The model must outlive it. Throws Error(usage) for a
+  /// model whose images are of different sizes.
+  explicit Predictor(const TrainedModel& model, std::int64_t batch = 1);
+  ~Predictor();
+  Predictor(const Predictor&) = delete;
+  Predictor& operator=(const Predictor&) = delete;
+  Predictor(Predictor&& other) noexcept;
+  Predictor& operator=(Predictor&& other) noexcept;
+
+  /// `inputs[i]`: TrainedModel::inputs()[i] of all samples, one behind the other, [samples, its shape] of its type.
+  /// `predictions`: written, [samples, TrainedModel::prediction_shape()]. Any number of samples. Throws Error(usage) if
+  /// the arrays are not as many or as long.
+  void predict(std::int64_t samples, std::span<const std::byte* const> inputs, std::span<float> predictions);
 
  private:
   struct Parts;

@@ -81,7 +81,8 @@ struct TrainResult {
   bool interrupted = false;
 };
 
-/// Runs the job on all ranks of the communicator; every rank calls it. The result's bits (parameters_sha256)
+/// Runs the job on all ranks of the communicator; every rank calls it, on threads of its own. Throws Error, also for
+/// what a job file could not say, such as a batch of 0 samples. The result's bits (parameters_sha256)
 /// do not depend on the number of ranks and threads unless the job says `exact: never`.
 TrainResult train_job(const JobFile& job, Communicator& communicator, const Registries& registries,
                       const TrainerOptions& options = {}, const DataSets& data = {});

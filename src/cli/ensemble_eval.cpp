@@ -197,7 +197,7 @@ std::string predictions_csv(const ensemble::Members& members, const Predicted& p
   const bool of_classes = members.meaning() == Meaning::classes;
   const auto numbers = ensemble::as_numbers(predicted.targets, members.first());
   const std::size_t width = predicted.table.width;
-  const auto names = value_names(members.first(), width);
+  const auto names = train::value_names(members.first(), width);
   const train::ModelOutput& output = members.first().outputs().front();
   std::vector<std::string> cells = {"sample"};
   if (of_classes) {

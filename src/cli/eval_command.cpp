@@ -160,7 +160,7 @@ EvaluationDetails evaluation_details(const train::LoadedModel& model, const Eval
   const auto& output = model.outputs().front();
   for (std::size_t i = 0; i < targets.values.size(); ++i) targets.values[i] += output.offset(i % output.size);
   const std::size_t width = elements(model.prediction_shape());
-  auto details = details_of(meaning, read_predictions(model, raw, false), targets, value_names(model, width),
+  auto details = details_of(meaning, read_predictions(model, raw, false), targets, train::value_names(model, width),
                             arguments.worst, [&](WorstSample& sample) { add_sample(set, sample); });
   details.set = arguments.set;
   details.checkpoint = model.saved().path;

@@ -52,10 +52,6 @@ enum class FilesOfFolder { images, all };
 [[nodiscard]] std::vector<std::string> files_of_words(const std::vector<std::string>& words, FilesOfFolder kind,
                                                       bool warn);
 
-/// The names of a prediction's numbers: classes, of two with one number the second; a table's targets; or value,
-/// value2, ...; of several outputs kind/cat, price, box/1, ...
-[[nodiscard]] std::vector<std::string> value_names(const train::LoadedModel& model, std::size_t values);
-
 /// A predicted number for people, to six digits of its difference from the offset that its target has.
 [[nodiscard]] std::string number_text(double value, double offset);
 

@@ -230,7 +230,7 @@ void print_numbers(const train::LoadedModel& model, const PredictOptions& option
     fmt::print("{}\n", line.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
     return;
   }
-  const auto names = value_names(model, values.size());
+  const auto names = train::value_names(model, values.size());
   fmt::print("{}", fmt::join(files, "\n"));
   for (std::size_t i = 0; i < values.size(); ++i) {
     fmt::print("  {}{}", values.size() == 1 ? "" : names[i] + " ",
@@ -262,7 +262,7 @@ void print_sample(const train::LoadedModel& model, const PredictOptions& options
 void print_images_csv(const train::LoadedModel& model, const ImageFiles& samples,
                       const std::vector<SamplePrediction>& predictions) {
   auto header = names_of(model.inputs());
-  const auto values = value_names(model, predictions.empty() ? 0 : predictions[0].values.size());
+  const auto values = train::value_names(model, predictions.empty() ? 0 : predictions[0].values.size());
   header.insert(header.end(), values.begin(), values.end());
   fmt::print("{}", csv_line(header));
   for (std::size_t i = 0; i < predictions.size(); ++i) {

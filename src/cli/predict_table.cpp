@@ -97,7 +97,7 @@ void predict_table(const train::LoadedModel& model, const PredictOptions& option
     for (const auto& warning : input::far_columns(model.prepared().schema, *rows)) say("warning: {}\n", warning);
   }
   const auto predictions = predict(*rows);
-  const auto names = value_names(model, predictions.empty() ? 0 : predictions[0].values.size());
+  const auto names = train::value_names(model, predictions.empty() ? 0 : predictions[0].values.size());
   if (options.csv && options.print) {
     std::vector<std::string> header = {"row"};
     header.insert(header.end(), names.begin(), names.end());

@@ -51,10 +51,6 @@ std::string others_text(const std::vector<std::string>& others) {
                      few_of(others));
 }
 
-std::string name_of_value(const train::ModelOutput& output, std::size_t i) {
-  return output.classes.size() == output.size ? output.classes[i] : std::to_string(i + 1);
-}
-
 /// Of the output's values, in the order of `i`.
 std::string output_text(const train::ModelOutput& output, const std::vector<double>& values,
                         const std::vector<std::size_t>& order) {
@@ -62,7 +58,8 @@ std::string output_text(const train::ModelOutput& output, const std::vector<doub
     return fmt::format("  {}  {} numbers; see --log csv\n", output.name, to_string(output.shape));
   if (output.size == 1) return fmt::format("  {}  {}\n", output.name, number_text(values[0], output.offset(0)));
   std::string text = fmt::format("  {}\n", output.name);
-  for (const std::size_t i : order) text += fmt::format("    {:>8.4f}  {}\n", values[i], name_of_value(output, i));
+  for (const std::size_t i : order)
+    text += fmt::format("    {:>8.4f}  {}\n", values[i], train::name_of_value(output, i));
   return text;
 }
 
@@ -123,29 +120,6 @@ std::vector<std::string> files_of_words(const std::vector<std::string>& words, F
     files.insert(files.end(), found.begin(), found.end());
   }
   return files;
-}
-
-std::vector<std::string> value_names(const train::LoadedModel& model, std::size_t values) {
-  if (model.outputs().size() > 1) {
-    std::vector<std::string> names;
-    for (const train::ModelOutput& output : model.outputs()) {
-      for (std::size_t i = 0; i < output.size; ++i) {
-        names.push_back(output.size == 1 ? output.name : fmt::format("{}/{}", output.name, name_of_value(output, i)));
-      }
-    }
-    return names;
-  }
-  const auto& classes = model.data().class_names;
-  if (classes.size() == values) return classes;
-  if (classes.size() == 2 && values == 1) return {classes[1]};  // of binary cross entropy: the positive one
-  for (const Feature& feature : model.data().features) {  // the columns of a table, which the job may name by patterns
-    if (feature.kind == Feature::Kind::tensor && feature.classes.size() == values) return feature.classes;
-  }
-  const auto& targets = model.job().data.train.target;
-  if (targets.size() == values) return targets;
-  std::vector<std::string> names;
-  for (std::size_t i = 0; i < values; ++i) names.push_back(i == 0 ? "value" : fmt::format("value{}", i + 1));
-  return names;
 }
 
 }  // namespace lockstep::cli

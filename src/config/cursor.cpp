@@ -9,6 +9,7 @@ std::string override_key(const std::string& path) {
 }
 
 Place Session::place(const Mark& mark, const std::string& path) const {
+  if (written != nullptr) return written->place_of(path);
   if (!mark.command_line) return {file, mark.line, mark.column, path};
   return {"command line", 0, 0, override_key(path)};
 }

@@ -21,8 +21,9 @@ struct Session {
   std::string file;
   std::string folder;  ///< the file's; paths in the job are tried relative to it first
   bool need_data = false;
-  bool broken = false;         ///< the text is not YAML: no other message is useful
-  const Rule* root = nullptr;  ///< the rule of `job`, used to find where a misplaced key belongs
+  bool broken = false;               ///< the text is not YAML: no other message is useful
+  const JobFile* written = nullptr;  ///< a job whose canonical text is read: values have the places that it has
+  const Rule* root = nullptr;        ///< the rule of `job`, used to find where a misplaced key belongs
   std::vector<Problem> problems;
   std::map<std::string, Place> places;  ///< of every value in the file, by path
 

@@ -257,7 +257,7 @@ Is<DataOptions> data_section(const Catalogue& catalogue) {
       .check({"normalize_target"},
              [](const Data& data, const Scope& scope) {
                const SourceKind kind = data.train.kind;
-               if (!data.normalize_target || kind == SourceKind::own) return;
+               if (!data.normalize_target || kind == SourceKind::own || kind == SourceKind::program) return;
                if (kind == SourceKind::table || (kind == SourceKind::csv && !data.train.target.empty())) return;
                scope.problem("normalize_target",
                              fmt::format("expected numbers to predict, of a table or of a csv with a target, found {}; "

@@ -84,13 +84,11 @@ void finish(JobFile& job, const Session& session, const Catalogue& catalogue) {
 Problems::Problems(const std::vector<Problem>& list)
     : Error(ExitCode::configuration, lines(in_order(list))), list_(in_order(list)) {}
 
-JobFile load_text(const std::string& text, const std::string& file_name, const std::vector<std::string>& overrides,
-                  const Catalogue& catalogue, bool need_data) {
+namespace {
+
+JobFile read_job(const std::string& text, Session& session, const std::vector<std::string>& overrides,
+                 const Catalogue& catalogue) {
   const Is<Job> section = job_section(catalogue);
-  Session session;
-  session.file = file_name;
-  session.folder = std::filesystem::path(file_name).parent_path().string();
-  session.need_data = need_data;
   session.root = section.rule.get();
   YamlNode root = parse_yaml(text, session);
   if (session.broken) throw Problems(session.problems);
@@ -107,6 +105,26 @@ JobFile load_text(const std::string& text, const std::string& file_name, const s
   if (!session.problems.empty()) throw Problems(session.problems);
   finish(job, session, catalogue);
   return job;
+}
+
+}  // namespace
+
+JobFile load_text(const std::string& text, const std::string& file_name, const std::vector<std::string>& overrides,
+                  const Catalogue& catalogue, bool need_data) {
+  Session session;
+  session.file = file_name;
+  session.folder = std::filesystem::path(file_name).parent_path().string();
+  session.need_data = need_data;
+  return read_job(text, session, overrides, catalogue);
+}
+
+JobFile completed(const JobFile& job, const Catalogue& catalogue, bool need_data) {
+  Session session;
+  session.need_data = need_data;
+  session.written = &job;
+  JobFile whole = read_job(canonical(job, catalogue).text, session, {}, catalogue);
+  whole.places = job.places;
+  return whole;
 }
 
 JobFile load(const std::string& path, const std::vector<std::string>& overrides, const Catalogue& catalogue,

@@ -32,7 +32,8 @@ class FilesRule : public Rule {
     for (std::size_t i = 0; i < at.node().items.size(); ++i) add(at.item(i), "a path or a glob", source);
   }
   Json write(const void* value) const override {
-    const auto& patterns = static_cast<const Source*>(value)->patterns;
+    const auto& source = *static_cast<const Source*>(value);
+    const auto& patterns = source.patterns.empty() ? source.paths : source.patterns;
     if (patterns.empty()) return {};
     return patterns.size() == 1 ? Json(patterns[0]) : Json(patterns);
   }
@@ -420,6 +421,8 @@ std::vector<SourceFormat> source_formats(const Catalogue& catalogue, bool evalua
   add(SourceKind::table,
       "a CSV or Parquet file of numbers and categories, of which some columns are predicted from the others", table());
   add(SourceKind::packed, "what `lockstep data pack` wrote", weighted(classified(samples())));
+  add(SourceKind::program, "samples that the program supplies which calls train_job()",
+      Section<Source>().placed(&Source::place));
   for (const auto& reader : catalogue.readers)
     formats.push_back({reader.name, SourceKind::own, reader.doc, own(reader)});
   return formats;

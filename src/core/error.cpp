@@ -6,6 +6,7 @@
 #include <system_error>
 
 #include "core/errno_code.hpp"
+#include "lockstep/registry.hpp"
 
 namespace lockstep {
 
@@ -21,6 +22,11 @@ int exit_code(const std::exception& error) {
   if (system != nullptr) return static_cast<int>(code_of_errno(system->code(), ExitCode::internal));
   const auto* const own = dynamic_cast<const Error*>(&error);
   return static_cast<int>(own == nullptr ? ExitCode::internal : own->code());
+}
+
+void require_whole(const std::string& what, const char* missing) {
+  if (*missing == '\0') return;
+  throw Error(ExitCode::usage, fmt::format("the {}: expected `{}` to be set", what, missing));
 }
 
 }  // namespace lockstep

@@ -66,6 +66,17 @@ std::string to_string(const Shape& shape) {
   return fmt::format("[{}]", fmt::join(shape, ", "));
 }
 
+std::string to_string(const TensorSpec& spec) {
+  return fmt::format("{} {}", name_of(spec.dtype), to_string(spec.shape));
+}
+
+void Tensor::require_elements(DType wanted) const {
+  const bool bits = wanted == DType::u16 && (dtype() == DType::bf16 || dtype() == DType::f16);
+  if (dtype() == wanted || bits) return;
+  throw Error(ExitCode::usage,
+              fmt::format("a tensor: expected elements of {}, found {}", name_of(wanted), to_string(spec_)));
+}
+
 AlignedBytes::AlignedBytes(std::size_t bytes) : size_(bytes) {
   const std::size_t rounded = round_up(std::max<std::size_t>(bytes, 1), kAlignment);
   auto* pointer = static_cast<std::byte*>(std::aligned_alloc(kAlignment, rounded));

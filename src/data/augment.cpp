@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "core/vectorize.hpp"
+#include "data/augment_steps/steps.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep {
@@ -58,6 +59,12 @@ void MoveStep::apply(Image& image, RandomStream& random) const {
   }
   if (move.down != 0 || move.right != 0 || to != from) shift(image, move, to);
   if (!image.is_mask()) blacken(image, move.hole);
+}
+
+AugmentRegistry built_in_augmentations() {
+  AugmentRegistry registry;
+  data::add_built_in(registry);
+  return registry;
 }
 
 namespace data {
@@ -198,6 +205,7 @@ void Pipeline::augment(const Tensor& image, std::size_t index, std::int64_t id, 
 void Pipeline::augment(const Tensor& image, std::size_t index, std::int64_t id, std::uint64_t epoch, std::size_t steps,
                        PipelineScratch& scratch) const {
   const Shape& shape = image.shape();
+  if (image.dtype() != DType::u8) refuse_spec(image, index, id);
   scratch.image.assign({image.as<std::uint8_t>().data(), shape.at(0), shape.at(1), shape.at(2)});
   const bool is_mask = inputs_[index].kind == Feature::Kind::mask;
   scratch.image.set_mask(is_mask);
@@ -281,8 +289,11 @@ void Pipeline::write_columns(const Tensor& row, std::size_t index, std::int64_t 
 
 void Pipeline::refuse_spec(const Tensor& tensor, std::size_t index, std::int64_t id) const {
   const Feature& input = inputs_[index];
-  throw Error(ExitCode::data, fmt::format("sample {}, '{}': expected shape {}, found {}", id, input.name,
-                                          to_string(input.spec.shape), to_string(tensor.shape())));
+  const bool same_type = tensor.dtype() == input.spec.dtype;
+  throw Error(ExitCode::data,
+              fmt::format("sample {}, '{}': expected {}{}, found {}", id, input.name, same_type ? "shape " : "",
+                          same_type ? to_string(input.spec.shape) : to_string(input.spec),
+                          same_type ? to_string(tensor.shape()) : to_string(tensor.spec())));
 }
 
 void Pipeline::copy(const Tensor& tensor, std::size_t index, std::int64_t id, std::byte* output) const {

@@ -26,6 +26,7 @@ std::unique_ptr<DataSet> open_own(const SourceOptions& source, const IndexOption
 std::unique_ptr<DataSet> open_files(const SourceOptions& source, const IndexOptions& options) {
   switch (source.kind) {
     case SourceKind::digits:
+    case SourceKind::program:
       break;
     case SourceKind::own:
       return open_own(source, options);
@@ -56,6 +57,11 @@ std::unique_ptr<DataSet> open_source(const SourceOptions& source, const IndexOpt
     return make_digits(
         source.count, source.first,
         {.pairs = source.pairs, .masks = source.masks, .same = source.same, .triplets = source.triplets});
+  }
+  if (source.kind == SourceKind::program) {
+    throw Error(ExitCode::usage,
+                "expected the samples of a program that calls train_job() with DataSets (lockstep/trainer.hpp), found "
+                "none");
   }
   if (source.paths.empty()) {
     throw Error(ExitCode::data, fmt::format("no path; expected one for a data set of kind '{}'", name_of(source.kind)));

@@ -60,7 +60,7 @@ std::vector<std::string> with_matching_objects(const std::vector<std::string>& p
     const auto folder = store::parse_location(path.substr(0, path.rfind('/', wild)));
     const std::size_t before = all.size();
     for (const auto& object : store::client().list(folder)) {
-      std::string found = store::Location{folder.bucket, object.key}.text();
+      std::string found = store::ObjectLocation{folder.bucket, object.key}.text();
       if (::fnmatch(path.c_str(), found.c_str(), FNM_PATHNAME) == 0) all.push_back(std::move(found));
     }
     if (all.size() == before) throw Error(ExitCode::data, fmt::format("{}: no object matches the pattern", path));

@@ -141,18 +141,4 @@ ValueId GraphBuilder::apply(const std::string& op, const std::vector<ValueId>& i
   return graph_.nodes[node].outputs.at(0);
 }
 
-void ModelRegistry::add(ModelDef model) {
-  if (models_.contains(model.name)) {
-    throw Error(ExitCode::usage, "the model '" + model.name + "' is registered twice");
-  }
-  const std::string name = model.name;
-  models_.emplace(name, std::move(model));
-}
-
-const ModelDef& ModelRegistry::at(const std::string& name) const {
-  const auto found = models_.find(name);
-  LOCKSTEP_CHECK(found != models_.end(), "no model '" + name + "'");
-  return found->second;
-}
-
 }  // namespace lockstep

@@ -1,3 +1,4 @@
+#include "lockstep/registry.hpp"
 #include "lockstep/error.hpp"
 #include "lockstep/op.hpp"
 
@@ -8,10 +9,11 @@ void Kernel::recompute(const ForwardCall& /*call*/) {
 }
 
 void Kernel::backward(const BackwardCall& /*call*/) {
-  LOCKSTEP_CHECK(false, "this op has no gradient");
+  throw Error(ExitCode::usage, "its kernel has no backward(); write one, or set OpDef::differentiable to false");
 }
 
 OpDef& OpRegistry::add(OpDef op) {
+  require_whole("op '" + op.name + "'", op.infer ? "" : "infer");
   if (ops_.contains(op.name)) throw Error(ExitCode::usage, "the op '" + op.name + "' is registered twice");
   auto stored = std::make_unique<OpDef>(std::move(op));
   OpDef& reference = *stored;

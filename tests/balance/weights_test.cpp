@@ -37,9 +37,9 @@ TEST(Weights, AnEntryOfNoRankIsRefusedWithTheKnownNames) {
   }
 }
 
-TEST(MemoryLimit, HoldsPartialSumsAndAGradientForEachWorker) {
+TEST(MemoryForGradients, HoldsPartialSumsAndAGradientForEachWorker) {
   // 8 micro-batches: 4 sums in shared memory, 4 in other memory, 2 for workers.
-  MemoryLimit limit{.memory = 1000, .gradient_bytes = 100, .workers = 2};
+  MemoryForGradients limit{.memory = 1000, .gradient_bytes = 100, .workers = 2};
   EXPECT_EQ(max_micro_batches(limit, 64), 15);
   EXPECT_EQ(max_micro_batches(limit, 12), 12);
   limit.memory = 999;
@@ -48,7 +48,7 @@ TEST(MemoryLimit, HoldsPartialSumsAndAGradientForEachWorker) {
   EXPECT_EQ(max_micro_batches(limit, 64), 1);
 }
 
-TEST(MemoryLimit, SharedMemoryHasRoomForAllRanksOfTheHostAndTheSum) {
+TEST(MemoryForGradients, SharedMemoryHasRoomForAllRanksOfTheHostAndTheSum) {
   // 7 micro-batches: 3 partial sums of each of two ranks, and one sum.
   SharedMemoryLimit limit{.bytes = 700, .gradient_bytes = 100, .ranks = 2};
   EXPECT_EQ(max_micro_batches(limit, 64), 7);

@@ -21,7 +21,7 @@ namespace {
 
 using std::chrono::seconds;
 
-const std::vector<optim::StateSpec> kStates = {{"momentum"}};
+const std::vector<optim::OptimizerState> kStates = {{"momentum"}};
 
 /// The location of a model's parts. The first and the last part share a tensor.
 struct Placement {

@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <utility>
+
+#include "lockstep/error.hpp"
+
 namespace lockstep {
 
 TEST(Shape, CountsItsElements) {
@@ -22,6 +26,20 @@ TEST(Tensor, IsAlignedForVectorLoads) {
     const Tensor tensor({DType::f32, {count}});
     EXPECT_EQ(reinterpret_cast<std::uintptr_t>(tensor.bytes()) % 64, 0U);
     EXPECT_EQ(tensor.as<float>().size(), static_cast<std::size_t>(count));
+  }
+}
+
+TEST(Tensor, KnowsTheTypeOfItsElements) {
+  Tensor tensor({DType::i32, {2, 3}});
+  tensor.as<std::int32_t>()[5] = 7;
+  EXPECT_EQ(std::as_const(tensor).as<std::int32_t>()[5], 7);
+  EXPECT_EQ(Tensor({DType::bf16, {4}}).as<std::uint16_t>().size(), 4U) << "its bits";
+  try {
+    (void)tensor.as<float>();
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::usage);
+    EXPECT_STREQ(error.what(), "a tensor: expected elements of f32, found i32 [2, 3]");
   }
 }
 

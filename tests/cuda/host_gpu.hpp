@@ -59,7 +59,7 @@ class HostGpu : public Gpu {
     launch_cast<HostGrid>(nullptr, cast, type, from, to, n);
   }
   void scale(Stream /*stream*/, float* values, const float* factors, std::int64_t n, std::int64_t columns) override {
-    HostGrid::each(nullptr, n, ScaleFunctor{values, factors, Divisor(columns)});
+    HostGrid::each(nullptr, n, ScaleRowsFunctor{values, factors, Divisor(columns)});
   }
   std::size_t free_memory() override {
     const char* given = std::getenv("STAND_IN_FREE");

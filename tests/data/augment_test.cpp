@@ -305,7 +305,7 @@ TEST(Augment, PipelineNormalisesAndKeepsOrder) {
 }
 
 TEST(Augment, DrawsDependOnSeedStepEpochSampleAndImageOnly) {
-  const Tensor image({DType::u8, {16, 16, 1}});
+  Tensor image({DType::u8, {16, 16, 1}});
   for (int i = 0; i < 256; ++i) image.as<std::uint8_t>()[static_cast<std::size_t>(i)] = static_cast<std::uint8_t>(i);
   const auto crop = [&](std::uint64_t seed, std::size_t before, std::size_t index, std::int64_t id,
                         std::uint64_t epoch) {
@@ -360,7 +360,7 @@ TEST(Augment, AProgramCanAddItsOwnStep) {
   EXPECT_THROW(registry.add(def), Error);
   const Pipeline pipeline({{"image", Feature::Kind::image, {DType::u8, {1, 1, 1}}}},
                           {.steps = {{"invert", {}, {}}}, .mean = {}, .stddev = {}, .seed = 0}, registry);
-  const Tensor image({DType::u8, {1, 1, 1}});
+  Tensor image({DType::u8, {1, 1, 1}});
   image.as<std::uint8_t>()[0] = 5;
   PipelineScratch scratch;
   pipeline.augment(image, 0, 0, 0, scratch);

@@ -62,7 +62,7 @@ void FakeGpu::scale(Stream stream, float* values, const float* factors, std::int
   enqueue(stream, [=, this] {
     kernel_reads(stream, bytes_of(factors), static_cast<std::size_t>(n / columns) * sizeof(float));
     kernel_writes(stream, bytes_of(values), static_cast<std::size_t>(n) * sizeof(float));
-    HostGrid::each(nullptr, n, ScaleFunctor{values, factors, Divisor(columns)});
+    HostGrid::each(nullptr, n, ScaleRowsFunctor{values, factors, Divisor(columns)});
   });
 }
 

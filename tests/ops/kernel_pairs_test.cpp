@@ -25,9 +25,7 @@ TEST_P(OpCaseTest, AnEpilogueHasTheSameBits) {
     first.forward(*kernel);
     Problem after = make_problem(built_in_ops().at(name),
                                  {.name = "", .attributes = {}, .inputs = {problem_.signature.outputs[0]}});
-    const auto copy = [](const KernelRun::Bytes& from, const Tensor& to) {
-      std::copy(from.begin(), from.end(), to.bytes());
-    };
+    const auto copy = [](const KernelRun::Bytes& from, Tensor& to) { std::copy(from.begin(), from.end(), to.bytes()); };
     copy(first.outputs()[0], after.inputs[0]);
     const auto after_kernel = after.make_kernel();
     KernelRun second(after);

@@ -62,7 +62,7 @@ class OpErrors : public testing::Test {
     }
     for (const auto& spec : signature.outputs) out.push_back(tensors.emplace_back(spec).bytes());
     const auto kernel = def.kernels.at(DeviceKind::cpu)(request);
-    const Tensor workspace({DType::u8, {static_cast<std::int64_t>(kernel->workspace_bytes())}});
+    Tensor workspace({DType::u8, {static_cast<std::int64_t>(kernel->workspace_bytes())}});
     try {
       kernel->forward({in, parameters, {}, {}, out, {}, workspace.bytes(), nullptr});
     } catch (const Error& error) {

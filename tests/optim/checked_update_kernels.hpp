@@ -14,7 +14,7 @@ using device::kernel_writes;
 
 class CheckedUpdateKernels final : public UpdateKernels {
  public:
-  void launch(GpuStream* stream, std::int64_t n, const GatherFunctor& functor) const override {
+  void launch(GpuStream* stream, std::int64_t n, const GatherPartsFunctor& functor) const override {
     const std::int64_t parts = n / exec::GpuTensors::kPart;
     kernel_reads(stream, functor.parts, parts);
     for (const UpdatePart* part = functor.parts; part < functor.parts + parts; ++part) {

@@ -198,6 +198,7 @@ TEST(GpuUpdater, RefusesAnOptimizerThatOnlyCpusCompute) {
   FakeBench bench;
   OptimizerDef own;
   own.name = "own";
+  own.update = [](const Attributes&, const UpdateStep&) { return ParameterUpdate(); };
   bench.optimizers.add(own);
   try {
     (void)bench.on_fake({"own", {}}, 0);

@@ -317,6 +317,13 @@ TEST(OptimizerRegistry, ListsInOrderAndTakesEachNameOnce) {
   OptimizerRegistry registry = built_in();
   OptimizerDef own;
   own.name = "another";
+  try {
+    registry.add(own);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_STREQ(error.what(), "the optimizer 'another': expected `update` to be set");
+  }
+  own.update = registry.at("sgd").update;
   EXPECT_EQ(registry.add(own).name, "another");
   std::string names;
   for (const OptimizerDef* def : registry.all()) names += def->name + " ";

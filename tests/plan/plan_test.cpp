@@ -31,7 +31,7 @@ void chain(GraphBuilder& b, int layers) {
   exec::finish(b, x, "accuracy");
 }
 
-std::vector<optim::StateSpec> two_states() {
+std::vector<optim::OptimizerState> two_states() {
   return {{"first"}, {"second"}};
 }
 

@@ -14,7 +14,7 @@
 namespace lockstep::store {
 namespace {
 
-TEST(Location, IsABucketAndAKey) {
+TEST(ObjectLocation, IsABucketAndAKey) {
   const auto location = parse_location("s3://data/sets/digits/");
   EXPECT_EQ(location.bucket, "data");
   EXPECT_EQ(location.key, "sets/digits");
@@ -22,7 +22,7 @@ TEST(Location, IsABucketAndAKey) {
   EXPECT_EQ(parse_location("s3://data").text(), "s3://data");
 }
 
-TEST(Location, NeedsABucket) {
+TEST(ObjectLocation, NeedsABucket) {
   try {
     (void)parse_location("s3:///digits");
     FAIL();

@@ -141,6 +141,20 @@ TEST(Callback, ACheckpointKeepsTheLearningRate) {
   }
 }
 
+TEST(Callback, WritesACheckpointWhenItIsAsked) {
+  const auto written = [](std::vector<std::string> overrides) {
+    const Folder folder;
+    Events events;
+    AfterStep asks([](TrainingState& state) { state.checkpoint(state.step == 3 || state.step == 4); });
+    (void)run(folder.path(), std::move(overrides), events, {.callbacks = {&asks}});
+    std::vector<std::int64_t> steps;
+    for (const auto& checkpoint : events.of<events::Checkpoint>()) steps.push_back(checkpoint.step);
+    return steps;
+  };
+  EXPECT_EQ(written({"checkpoint.every=6 steps"}), (std::vector<std::int64_t>{3, 4, 6, 12}));
+  EXPECT_TRUE(written({"checkpoint=never"}).empty());
+}
+
 TEST(Callback, AFactorThatIsNoNumberIsAMistake) {
   try {
     (void)hash_on(2, [](int) {

@@ -4,6 +4,11 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+#include <cstddef>
+#include <thread>
+
+#include "allocation_counter.hpp"
 #include "lockstep/error.hpp"
 #include "train/small_run.hpp"
 
@@ -35,7 +40,7 @@ Sample image_of(const Feature& feature, std::uint8_t first) {
   return sample;
 }
 
-std::vector<std::vector<float>> predictions_of(TrainedModel& model) {
+std::vector<std::vector<float>> predictions_of(const TrainedModel& model) {
   std::vector<Sample> samples;
   for (int i = 0; i < 9; ++i) samples.push_back(image_of(model.inputs().at(0), static_cast<std::uint8_t>(20 * i)));
   std::vector<std::vector<float>> predictions;
@@ -111,6 +116,97 @@ TEST_F(TrainedModels, NameWhatIsMissing) {
   samples[1][0].name = "picture";
   expect_usage_error([&] { (void)model.predict(samples); },
                      "sample 1: expected 'image', which the model reads; it has no tensor of that name");
+}
+
+namespace {
+
+constexpr int kImages = 9;
+
+/// The images of predictions_of(), one behind the other.
+std::vector<std::byte> images_of(const TrainedModel& model) {
+  std::vector<std::byte> images;
+  for (int i = 0; i < kImages; ++i) {
+    const Sample sample = image_of(model.inputs().at(0), static_cast<std::uint8_t>(20 * i));
+    const Tensor& image = sample[0].tensor;
+    images.insert(images.end(), image.bytes(), image.bytes() + image.spec().bytes());
+  }
+  return images;
+}
+
+std::vector<float> joined(const std::vector<std::vector<float>>& rows) {
+  std::vector<float> values;
+  for (const auto& row : rows) values.insert(values.end(), row.begin(), row.end());
+  return values;
+}
+
+}  // namespace
+
+TEST_F(TrainedModels, PredictOnSeveralThreadsAtOnce) {
+  const TrainedModel model(job({"threads=2"}), "newest", registries, *alone);
+  const auto expected = predictions_of(model);
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([&] {
+      for (int again = 0; again < 20; ++again) EXPECT_EQ(predictions_of(model), expected);
+    });
+  }
+  for (auto& thread : threads) thread.join();
+}
+
+TEST_F(TrainedModels, PredictArraysWithoutAllocating) {
+  const TrainedModel model(job(), "newest", registries, *alone);
+  const std::vector<float> expected = joined(predictions_of(model));
+  const std::vector<std::byte> images = images_of(model);
+  const std::array<const std::byte*, 1> inputs{images.data()};
+  for (const std::int64_t batch : {1, 2, 4, 16}) {
+    Predictor predictor(model, batch);
+    std::vector<float> predictions(expected.size());
+    predictor.predict(kImages, inputs, predictions);
+    EXPECT_EQ(predictions, expected) << "by " << batch;
+    const std::size_t before = allocations().all;
+    predictor.predict(kImages, inputs, predictions);
+    EXPECT_EQ(allocations().all, before);
+    EXPECT_EQ(predictions, expected) << "again by " << batch;
+  }
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 3; ++i) {
+    threads.emplace_back([&] {
+      Predictor predictor(model, 4);
+      std::vector<float> predictions(expected.size());
+      for (int again = 0; again < 20; ++again) {
+        predictor.predict(kImages, inputs, predictions);
+        EXPECT_EQ(predictions, expected);
+      }
+    });
+  }
+  for (auto& thread : threads) thread.join();
+}
+
+TEST_F(TrainedModels, PredictNoArraysOfOtherSizes) {
+  const TrainedModel model(job(), "newest", registries, *alone);
+  const std::vector<std::byte> images = images_of(model);
+  const std::array<const std::byte*, 1> inputs{images.data()};
+  std::vector<float> predictions(10);
+  Predictor predictor(model);
+  expect_usage_error([&] { predictor.predict(2, inputs, predictions); },
+                     "expected 1 inputs and 20 values for the predictions of 2 samples, found 1 and 10");
+  expect_usage_error([&] { predictor.predict(1, {}, predictions); },
+                     "expected 1 inputs and 10 values for the predictions of 1 samples, found 0 and 10");
+  expect_usage_error([&] { (void)Predictor(model, 0); }, "expected a batch of at least 1 sample, found 0");
+}
+
+TEST_F(TrainedModels, SayWhichTypeATensorHas) {
+  const TrainedModel model(job(), "newest", registries, *alone);
+  const Feature& input = model.inputs().at(0);
+  std::vector<Sample> samples(1);
+  samples[0].push_back({"image", Tensor({DType::f32, input.spec.shape})});
+  try {
+    (void)model.predict(samples);
+    ADD_FAILURE() << "nothing was thrown";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::data);
+    EXPECT_STREQ(error.what(), "sample 0, 'image': expected u8 [28, 28, 1], found f32 [28, 28, 1]");
+  }
 }
 
 }  // namespace lockstep

@@ -18,6 +18,8 @@ std::string told_by_files(const SourceOptions& source) {
       return "the columns of the table";
     case SourceKind::packed:
       return "what was packed";
+    case SourceKind::program:
+      return "the samples of the program";
     case SourceKind::own:
       return fmt::format("the samples that the reader '{}' makes", source.reader);
     default:

@@ -68,10 +68,11 @@ class ObjectFolder final : public FileTree {
   std::string stored(const std::string& name) const {
     const bool ascii = std::all_of(name.begin(), name.end(), [](char c) { return static_cast<signed char>(c) >= 0; });
     const auto found = ascii ? objects_.end() : by_name().find(clean_name(name));
-    return found == objects_.end() ? path() + "/" + name : store::Location{location_.bucket, found->second.key}.text();
+    return found == objects_.end() ? path() + "/" + name
+                                   : store::ObjectLocation{location_.bucket, found->second.key}.text();
   }
 
-  store::Location location_;
+  store::ObjectLocation location_;
   ByteCounter counter_;
   mutable std::once_flag listed_once_;
   mutable std::map<std::string, store::ObjectInfo> objects_;

@@ -23,7 +23,7 @@ struct Access {
 
 // Where an object lies: "s3://bucket/key", as every client of the S3 protocol writes it.
 
-struct Location {
+struct ObjectLocation {
   std::string bucket;
   std::string key;  ///< without a slash at either end; empty: the whole bucket
 
@@ -31,6 +31,6 @@ struct Location {
 };
 
 /// Throws Error(configuration) for a path without a bucket.
-[[nodiscard]] Location parse_location(const std::string& path);
+[[nodiscard]] ObjectLocation parse_location(const std::string& path);
 
 }  // namespace lockstep::store

@@ -68,7 +68,7 @@ struct Client::Handle {
 struct Client::Request {
   enum class Kind { find, list, read, write, remove, begin_parts, end_parts, give_up_parts };
   Kind kind;
-  Location at;                    ///< for messages, and the path unless a list is asked for
+  ObjectLocation at;              ///< for messages, and the path unless a list is asked for
   std::string query = {};         ///< sorted by name, encoded
   std::uint64_t offset = 0;       ///< read
   std::span<std::byte> out = {};  ///< read
@@ -384,7 +384,7 @@ void Client::refuse(const Request& request, const Answer& answer) const {
   throw Error(ExitCode::data, fmt::format("{}: the object store could not {}: {}", place, request.verb(), said));
 }
 
-std::optional<ObjectInfo> Client::find(const Location& object, const OnBytes& on_bytes) const {
+std::optional<ObjectInfo> Client::find(const ObjectLocation& object, const OnBytes& on_bytes) const {
   const Answer answer = send({.kind = Request::Kind::find, .at = object, .on_bytes = on_bytes});
   if (answer.status == 404) return std::nullopt;
   if (answer.status != 200) {  // an answer of this kind has no words; the same as a question for a byte has
@@ -395,13 +395,13 @@ std::optional<ObjectInfo> Client::find(const Location& object, const OnBytes& on
   return ObjectInfo{object.key, answer.size, answer.version, answer.sha256};
 }
 
-ObjectInfo Client::existing(const Location& object) const {
+ObjectInfo Client::existing(const ObjectLocation& object) const {
   auto found = find(object);
   if (!found) throw Error(ExitCode::data, fmt::format("{}: there is no such object", object.text()));
   return std::move(*found);
 }
 
-std::vector<ObjectInfo> Client::list(const Location& folder, std::size_t limit, const OnBytes& on_bytes) const {
+std::vector<ObjectInfo> Client::list(const ObjectLocation& folder, std::size_t limit, const OnBytes& on_bytes) const {
   const std::string prefix = folder.key.empty() ? "" : folder.key + "/";
   std::vector<ObjectInfo> objects;
   std::string token;
@@ -431,7 +431,7 @@ std::vector<ObjectInfo> Client::list(const Location& folder, std::size_t limit, 
   return objects;
 }
 
-std::string Client::read(const Location& object, std::uint64_t offset, std::span<std::byte> out,
+std::string Client::read(const ObjectLocation& object, std::uint64_t offset, std::span<std::byte> out,
                          const OnBytes& on_bytes) const {
   const Request request{.kind = Request::Kind::read, .at = object, .offset = offset, .out = out, .on_bytes = on_bytes};
   Answer answer = send(request);
@@ -439,7 +439,7 @@ std::string Client::read(const Location& object, std::uint64_t offset, std::span
   return std::move(answer.version);
 }
 
-bool Client::read_whole(const Location& object, const std::string& version, std::span<std::byte> out,
+bool Client::read_whole(const ObjectLocation& object, const std::string& version, std::span<std::byte> out,
                         const OnBytes& on_bytes) const {
   if (out.empty()) return true;
   std::atomic<bool> same{true};
@@ -452,7 +452,7 @@ bool Client::read_whole(const Location& object, const std::string& version, std:
   return same;
 }
 
-void Client::write(const Location& object, std::span<const std::byte> bytes, const OnBytes& on_bytes) const {
+void Client::write(const ObjectLocation& object, std::span<const std::byte> bytes, const OnBytes& on_bytes) const {
   const std::string digest = sha256(bytes);
   if (bytes.size() >= 2 * part_bytes_) return write_in_parts(object, bytes, digest, on_bytes);
   const Request request{.kind = Request::Kind::write,
@@ -466,7 +466,7 @@ void Client::write(const Location& object, std::span<const std::byte> bytes, con
 }
 
 // "Multipart upload": the object is there once all parts are put together.
-void Client::write_in_parts(const Location& object, std::span<const std::byte> bytes, const std::string& digest,
+void Client::write_in_parts(const ObjectLocation& object, std::span<const std::byte> bytes, const std::string& digest,
                             const OnBytes& on_bytes) const {
   using Kind = Request::Kind;
   const auto answer_to = [this](const Request& request) {
@@ -516,7 +516,7 @@ void Client::write_in_parts(const Location& object, std::span<const std::byte> b
   }
 }
 
-void Client::remove(const Location& object, const OnBytes& on_bytes) const {
+void Client::remove(const ObjectLocation& object, const OnBytes& on_bytes) const {
   const Request request{.kind = Request::Kind::remove, .at = object, .on_bytes = on_bytes};
   const Answer answer = send(request);
   if (answer.status != 204 && answer.status != 200 && answer.status != 404) refuse(request, answer);

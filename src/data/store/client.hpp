@@ -63,21 +63,21 @@ class Client {
   // All thread-safe.
 
   /// nullopt if there is no such object.
-  std::optional<ObjectInfo> find(const Location& object, const OnBytes& on_bytes = {}) const;
+  std::optional<ObjectInfo> find(const ObjectLocation& object, const OnBytes& on_bytes = {}) const;
   /// The same, if it must be there; Error(data) if not.
-  ObjectInfo existing(const Location& object) const;
+  ObjectInfo existing(const ObjectLocation& object) const;
   /// The objects whose keys begin with `folder`'s key and a slash (all, if it is the bucket), in byte order; at most
   /// `limit`, if that is not 0.
-  std::vector<ObjectInfo> list(const Location& folder, std::size_t limit = 0, const OnBytes& on_bytes = {}) const;
+  std::vector<ObjectInfo> list(const ObjectLocation& folder, std::size_t limit = 0, const OnBytes& on_bytes = {}) const;
   /// Fills `out`, which must not be empty, with the bytes from `offset`; returns the version that they are of.
-  std::string read(const Location& object, std::uint64_t offset, std::span<std::byte> out,
+  std::string read(const ObjectLocation& object, std::uint64_t offset, std::span<std::byte> out,
                    const OnBytes& on_bytes = {}) const;
   /// The same for all bytes of a large object; false: it was replaced meanwhile.
-  bool read_whole(const Location& object, const std::string& version, std::span<std::byte> out,
+  bool read_whole(const ObjectLocation& object, const std::string& version, std::span<std::byte> out,
                   const OnBytes& on_bytes = {}) const;
   /// Creates or replaces an object: readers see the old or the new one.
-  void write(const Location& object, std::span<const std::byte> bytes, const OnBytes& on_bytes = {}) const;
-  void remove(const Location& object, const OnBytes& on_bytes = {}) const;
+  void write(const ObjectLocation& object, std::span<const std::byte> bytes, const OnBytes& on_bytes = {}) const;
+  void remove(const ObjectLocation& object, const OnBytes& on_bytes = {}) const;
 
  private:
   struct Handle;
@@ -87,7 +87,7 @@ class Client {
   Answer try_once(const Request& request) const;
   bool can_be_mended(const Answer& answer) const;
   [[noreturn]] void refuse(const Request& request, const Answer& answer) const;
-  void write_in_parts(const Location& object, std::span<const std::byte> bytes, const std::string& digest,
+  void write_in_parts(const ObjectLocation& object, std::span<const std::byte> bytes, const std::string& digest,
                       const OnBytes& on_bytes) const;
   std::unique_ptr<Handle> take_handle() const;
 

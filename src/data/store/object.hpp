@@ -35,7 +35,7 @@ class Object {
   Object(const std::string& path, const ObjectInfo& found, const Client& from, BlockCache& cache)
       : Object(path, found.size, fingerprint_of(found.version), from, cache) {}
   void fetch(std::uint64_t offset, std::span<std::byte> out) const;
-  Location location_;
+  ObjectLocation location_;
   const Client& client_;
   BlockCache& cache_;
   std::uint64_t size_, fingerprint_;

@@ -14,7 +14,7 @@ void CudaGpu::cast(Stream stream, Cast cast, DType type, const void* from, void*
 }
 
 void CudaGpu::scale(Stream stream, float* values, const float* factors, std::int64_t n, std::int64_t columns) {
-  CudaGrid::each(kernel_stream(stream), n, ScaleFunctor{values, factors, Divisor(columns)});
+  CudaGrid::each(kernel_stream(stream), n, ScaleRowsFunctor{values, factors, Divisor(columns)});
 }
 
 }  // namespace lockstep::device

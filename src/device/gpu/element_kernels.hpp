@@ -57,7 +57,7 @@ void launch_cast(GpuStream* stream, Cast cast, DType type, const void* from, voi
 }
 
 /// values[i] *= *factor
-struct ScaleFunctor {
+struct ScaleRowsFunctor {
   float* values;
   const float* factors;
   Divisor columns;

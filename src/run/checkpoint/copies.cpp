@@ -27,15 +27,15 @@ constexpr const char* kManifest = "manifest.json";
 constexpr const char* kSetAside = "superseded";  ///< an object beside the files of a copy that is set aside
 
 /// "runs/digits/checkpoints" for /work/../runs/digits/, under the key of `copy_to`.
-store::Location place_above(const std::string& copy_to, const std::string& run_directory) {
-  store::Location place = store::parse_location(copy_to);
+store::ObjectLocation place_above(const std::string& copy_to, const std::string& run_directory) {
+  store::ObjectLocation place = store::parse_location(copy_to);
   std::string path = std::filesystem::path(run_directory + "/checkpoints").lexically_normal().generic_string();
   while (path.starts_with('/') || path.starts_with("../")) path.erase(0, path.find('/') + 1);
   place.key += (place.key.empty() ? "" : "/") + path;
   return place;
 }
 
-store::Location below(const store::Location& place, const std::string& name) {
+store::ObjectLocation below(const store::ObjectLocation& place, const std::string& name) {
   return {place.bucket, place.key + "/" + name};
 }
 
@@ -59,7 +59,7 @@ struct CheckpointCopies::Listed {
   }
 };
 
-CheckpointCopies::Listed CheckpointCopies::list_at(const store::Client& client, const store::Location& place,
+CheckpointCopies::Listed CheckpointCopies::list_at(const store::Client& client, const store::ObjectLocation& place,
                                                    const store::OnBytes& on_bytes) {
   Listed listed;
   for (auto& object : client.list(place, 0, on_bytes)) {
@@ -91,12 +91,12 @@ CheckpointCopies::~CheckpointCopies() {
   thread_.join();
 }
 
-store::Location CheckpointCopies::at(const std::string& name) const {
+store::ObjectLocation CheckpointCopies::at(const std::string& name) const {
   return below(place_, name);
 }
 
 std::vector<std::string> CheckpointCopies::list(const store::OnBytes& on_bytes) const {
-  for (const store::Location& place : {place_, above_}) {
+  for (const store::ObjectLocation& place : {place_, above_}) {
     const Listed listed = list_at(client_, place, on_bytes);
     std::vector<std::string> paths;
     for (const auto& name : listed.whole()) paths.push_back(below(place, name).text());
@@ -117,11 +117,11 @@ std::size_t CheckpointCopies::others(const store::OnBytes& on_bytes) const {
 
 CopyOutcome CheckpointCopies::fetch(const std::string& path, const store::OnBytes& on_bytes) const {
   const auto start = Clock::now();
-  const store::Location from = store::parse_location(path);
+  const store::ObjectLocation from = store::parse_location(path);
   CopyOutcome outcome{.step = *step_of(path), .path = path, .failure = {}};
   make_directories(real_files(), directory_);
   if (best_checkpoint(directory_).empty()) {
-    const store::Location place{from.bucket, std::filesystem::path(from.key).parent_path().string()};
+    const store::ObjectLocation place{from.bucket, std::filesystem::path(from.key).parent_path().string()};
     if (const auto best = client_.find(below(place, "best"), on_bytes)) {
       outcome.bytes += get(*best, directory_ + "/best", on_bytes);
       const std::string name = best_checkpoint(directory_);
@@ -137,7 +137,7 @@ CopyOutcome CheckpointCopies::fetch(const std::string& path, const store::OnByte
   return outcome;
 }
 
-void CheckpointCopies::get_checkpoint(const store::Location& from, CopyOutcome& outcome,
+void CheckpointCopies::get_checkpoint(const store::ObjectLocation& from, CopyOutcome& outcome,
                                       const store::OnBytes& on_bytes) const {
   const std::string to = directory_ + "/" + std::filesystem::path(from.key).filename().string();
   remove_tree(real_files(), to);
@@ -164,7 +164,7 @@ void CheckpointCopies::get_checkpoint(const store::Location& from, CopyOutcome& 
 
 std::int64_t CheckpointCopies::get(const store::ObjectInfo& object, const std::string& to,
                                    const store::OnBytes& on_bytes) const {
-  const store::Location place{place_.bucket, object.key};
+  const store::ObjectLocation place{place_.bucket, object.key};
   std::string bytes(object.size, '\0');
   const auto all = std::as_writable_bytes(std::span(bytes));
   if (!client_.read_whole(place, object.version, all, on_bytes))

@@ -72,7 +72,7 @@ class CheckpointCopies {
 
  private:
   struct Listed;
-  [[nodiscard]] static Listed list_at(const store::Client& client, const store::Location& place,
+  [[nodiscard]] static Listed list_at(const store::Client& client, const store::ObjectLocation& place,
                                       const store::OnBytes& on_bytes = {});
   void run();
   [[nodiscard]] CopyOutcome copy_now(const std::string& name);
@@ -82,12 +82,12 @@ class CheckpointCopies {
                    const store::OnBytes& on_bytes) const;
   /// Returns its bytes.
   std::int64_t get(const store::ObjectInfo& object, const std::string& to, const store::OnBytes& on_bytes) const;
-  void get_checkpoint(const store::Location& from, CopyOutcome& outcome, const store::OnBytes& on_bytes) const;
+  void get_checkpoint(const store::ObjectLocation& from, CopyOutcome& outcome, const store::OnBytes& on_bytes) const;
   void prune(const store::OnBytes& on_bytes);
-  store::Location at(const std::string& name) const;
+  store::ObjectLocation at(const std::string& name) const;
 
   const std::string directory_;
-  const store::Location above_, place_;  ///< without and with the identity
+  const store::ObjectLocation above_, place_;  ///< without and with the identity
   const store::Client& client_;
 
   mutable std::mutex mutex_;

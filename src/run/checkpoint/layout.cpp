@@ -29,8 +29,8 @@ void add_tensors(const std::vector<WholeModel::Tensor>& tensors, const exec::Ten
 }
 
 // Ranks may divide states in their parameter's shape, and no others.
-void add_states(std::vector<WholeModel::Tensor> parameters, const exec::TensorBlock& own, const optim::StateSpec& state,
-                std::vector<TensorSource>& list) {
+void add_states(std::vector<WholeModel::Tensor> parameters, const exec::TensorBlock& own,
+                const optim::OptimizerState& state, std::vector<TensorSource>& list) {
   for (auto& tensor : parameters) {
     const Shape shape = state.shape(tensor.shape);
     tensor.holdings = shape == tensor.shape ? tensor.state_holdings : std::vector<Holding>();
@@ -167,7 +167,7 @@ void choose_ranks(const std::vector<TensorSource>& tensors, const Topology& topo
 }  // namespace
 
 std::vector<TensorSource> sources_of(const WholeModel& whole, const optim::Model& own,
-                                     const std::vector<optim::StateSpec>& states) {
+                                     const std::vector<optim::OptimizerState>& states) {
   std::vector<TensorSource> list;
   add_tensors(whole.parameters, own.parameters, list);
   add_tensors(whole.states, own.states, list);
@@ -175,7 +175,7 @@ std::vector<TensorSource> sources_of(const WholeModel& whole, const optim::Model
   return list;
 }
 
-std::vector<TensorSource> sources_of(const optim::Model& model, const std::vector<optim::StateSpec>& states) {
+std::vector<TensorSource> sources_of(const optim::Model& model, const std::vector<optim::OptimizerState>& states) {
   return sources_of(whole_of(model), model, states);
 }
 

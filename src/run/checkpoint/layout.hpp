@@ -57,10 +57,10 @@ inline constexpr std::int64_t kPartBytes = std::int64_t{16} << 20;
 
 /// `own`: this rank's part of the model.
 [[nodiscard]] std::vector<TensorSource> sources_of(const WholeModel& whole, const optim::Model& own,
-                                                   const std::vector<optim::StateSpec>& states);
+                                                   const std::vector<optim::OptimizerState>& states);
 /// For a model that is not cut.
 [[nodiscard]] std::vector<TensorSource> sources_of(const optim::Model& model,
-                                                   const std::vector<optim::StateSpec>& states);
+                                                   const std::vector<optim::OptimizerState>& states);
 
 /// Assigns files of the given sizes to ranks, by file: the largest goes to the rank with the fewest bytes so far, with
 /// ranks of different hosts taken in turn. `may_take`: whether a rank may take a file (each file needs at least one

@@ -66,7 +66,7 @@ std::vector<checkpoint::TensorSource> tensors_of(const PlacedModel& placed, cons
     }
     return ranks;
   };
-  const auto add = [&](const std::vector<ValueId>& ids, const optim::StateSpec* state) {
+  const auto add = [&](const std::vector<ValueId>& ids, const optim::OptimizerState* state) {
     for (const ValueId id : ids) {
       const Value& value = whole.at(id);
       const Shape shape = state != nullptr ? state->shape(value.spec.shape) : value.spec.shape;
@@ -84,7 +84,7 @@ std::vector<checkpoint::TensorSource> tensors_of(const PlacedModel& placed, cons
   };
   add(whole.parameters, nullptr);
   add(whole.states, nullptr);
-  for (const optim::StateSpec& state : setup.states) add(whole.parameters, &state);
+  for (const optim::OptimizerState& state : setup.states) add(whole.parameters, &state);
   return tensors;
 }
 
@@ -243,7 +243,7 @@ class PartCounter {
 
   /// Of the optimizer's states: those in their parameter's shape, which ranks may divide, and the others.
   void count_states() {
-    for (const optim::StateSpec& state : setup_.states) {
+    for (const optim::OptimizerState& state : setup_.states) {
       for (const ValueId id : part_.graph().parameters) {
         const Shape& parameter = part_.graph().at(id).spec.shape;
         const Shape shape = state.shape(parameter);

@@ -54,7 +54,7 @@ struct RankMemory {
 /// What the memory of a run depends on besides its placement.
 struct MemorySetup {
   const ModelSetup& model;
-  std::vector<optim::StateSpec> states = {};  ///< of the optimizer
+  std::vector<optim::OptimizerState> states = {};  ///< of the optimizer
   DataNeeds data;
   std::int64_t process = 0;                 ///< bytes of a process before everything else
   bool shares = true;                       ///< ranks of a host share memory; GPUs do not

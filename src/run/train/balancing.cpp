@@ -131,7 +131,8 @@ void Balancing::find_limits(const comm::GradientBuckets& buckets, RankFacts& min
   const int local = run_.communicator.topology().local_size(run_.communicator.rank());
   const auto memory = static_cast<std::int64_t>(kMemoryUsed * device::available_memory()) / local;
   mine.max_micro_batches = balance::max_micro_batches(
-      balance::MemoryLimit{.memory = memory, .gradient_bytes = gradient_bytes, .workers = workers_}, micro_batches);
+      balance::MemoryForGradients{.memory = memory, .gradient_bytes = gradient_bytes, .workers = workers_},
+      micro_batches);
   if (!comm::shares_memory_of_host(run_.communicator)) return;
   // Nothing is reduced yet, so all that is free now is free whenever the reducer maps its memory again.
   const std::int64_t shared = kSharedMemoryUsed * free_shared_memory();

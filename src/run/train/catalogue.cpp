@@ -62,9 +62,9 @@ config::Catalogue catalogue_of(const Registries& registries) {
     if (op->kind == OpKind::loss) catalogue.losses.push_back(entry);
     if (op->kind == OpKind::metric) catalogue.metrics.push_back(op->name == kTopKOp ? "top5" : op->name);
   }
-  for (const auto& [name, model] : registries.models.all()) {
-    config::NamedAttributes entry = named(model);
-    entry.batch_statistics = model.batch_statistics;
+  for (const ModelDef* model : registries.models.all()) {
+    config::NamedAttributes entry = named(*model);
+    entry.batch_statistics = model->batch_statistics;
     catalogue.models.push_back(entry);
   }
   catalogue.optimizers = named(registries.optimizers);

@@ -63,7 +63,7 @@ Checkpointing::Checkpointing(const RunContext& run, checkpoint::FileSystem& file
   checkpoint::require_shared(run_.job.run_directory, run_.communicator, run_.timeout());
 }
 
-bool Checkpointing::resume(const std::vector<optim::StateSpec>& states, optim::Model& model,
+bool Checkpointing::resume(const std::vector<optim::OptimizerState>& states, optim::Model& model,
                            checkpoint::Progress& progress, const RequireSameRun& require_same_run) {
   if (run_.job.checkpoint.never) return false;
   checkpoint::CheckpointReader reader(run_.communicator, run_.timeout(), stop_);
@@ -199,7 +199,7 @@ std::string Checkpointing::path(std::int64_t step) const {
   return resumed_at_ == step ? newest_ : directory_->checkpoints() + "/" + checkpoint::checkpoint_name(step);
 }
 
-checkpoint::Targets Checkpointing::targets_of(const std::vector<optim::StateSpec>& states, optim::Model& model) {
+checkpoint::Targets Checkpointing::targets_of(const std::vector<optim::OptimizerState>& states, optim::Model& model) {
   checkpoint::Targets targets;
   checkpoint::add_targets(model.parameters, "", targets);
   checkpoint::add_targets(model.states, "", targets);

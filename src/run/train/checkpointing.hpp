@@ -43,7 +43,7 @@ class Checkpointing {
   /// except for the job and the fingerprint, and returns true; false if there is none. Collective. Throws if the
   /// checkpoint belongs to another run or data set, or, if the job requires exact bits, to another fingerprint or to
   /// other plugins.
-  bool resume(const std::vector<optim::StateSpec>& states, optim::Model& model, checkpoint::Progress& progress,
+  bool resume(const std::vector<optim::OptimizerState>& states, optim::Model& model, checkpoint::Progress& progress,
               const RequireSameRun& require_same_run);
 
   /// From here on, checkpoints of these tensors can be written; together, the ranks have all of the model. The tensors
@@ -94,7 +94,8 @@ class Checkpointing {
                                   bool stoppable);
   /// Throws where it cannot go on without what is damaged.
   void judge_damage(const std::string& notes, bool found) const;
-  [[nodiscard]] static checkpoint::Targets targets_of(const std::vector<optim::StateSpec>& states, optim::Model& model);
+  [[nodiscard]] static checkpoint::Targets targets_of(const std::vector<optim::OptimizerState>& states,
+                                                      optim::Model& model);
 
   RunContext run_;
   checkpoint::FileSystem& files_;  // the file system that checkpoints are written to

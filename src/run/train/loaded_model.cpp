@@ -213,7 +213,7 @@ EvaluationSet LoadedModel::open_set(const std::string& set) {
 }
 
 std::unique_ptr<SetPredictor> LoadedModel::predictor_of(const DataSet& set) {
-  const Graph graph = make_prediction_graph(job_, data_, registries_, job_.batch_size / job_.micro_batches);
+  const Graph graph = graph_of(job_.batch_size / job_.micro_batches);
   return std::make_unique<SetPredictor>(
       SetPredictor::Parts{job_, graph, backend_->device(), values(), data_.pipeline(set, false)}, set, communicator_);
 }
@@ -256,19 +256,34 @@ EvaluationResult LoadedModel::evaluate(const DataSet& set, data::ReplacedSamples
   return result;
 }
 
-// Reused by the next call, unless that one can use more threads.
-LoadedModel::Predictor& LoadedModel::predictor(std::size_t samples) {
-  const int workers = exec::worker_count(job_.threads, communicator_, backend_->device(), samples);
-  if (predictor_ && predictor_->pool.size() >= workers) return *predictor_;
+data::Pipeline LoadedModel::pipeline() const {
   data::PipelineOptions preparation;
   preparation.steps = job_.data.prepare;
   preparation.mean = data_.schema.mean;
   preparation.stddev = data_.schema.stddev;
-  predictor_.reset();
-  predictor_ = std::make_unique<Predictor>(workers, graph_, backend_->device(),
-                                           data::Pipeline(inputs_, preparation, registries_.augmentations));
-  predictor_->executor.use(values());
-  return *predictor_;
+  return {inputs_, preparation, registries_.augmentations};
+}
+
+Graph LoadedModel::graph_of(std::int64_t samples) const {
+  return make_prediction_graph(job_, data_, registries_, samples);
+}
+
+std::unique_ptr<LoadedModel::Workers> LoadedModel::workers_for(std::size_t samples) const {
+  const int count = exec::worker_count(job_.threads, communicator_, backend_->device(), samples);
+  {
+    const std::lock_guard lock(mutex_);
+    const auto enough =
+        std::find_if(idle_.begin(), idle_.end(), [&](const auto& w) { return w->pool.size() >= count; });
+    if (enough != idle_.end()) {
+      auto found = std::move(*enough);
+      idle_.erase(enough);
+      return found;
+    }
+    if (!idle_.empty()) idle_.pop_back();  // too few: its memory is of more use to the new ones
+  }
+  auto made = std::make_unique<Workers>(count, graph_, backend_->device(), pipeline());
+  made->executor.use(values());
+  return made;
 }
 
 std::unique_ptr<exec::CachedModel> LoadedModel::cached() const {
@@ -276,16 +291,45 @@ std::unique_ptr<exec::CachedModel> LoadedModel::cached() const {
   return possible ? std::make_unique<exec::CachedModel>(graph_, values()) : nullptr;
 }
 
-void LoadedModel::predict(const DataSet& samples, const TakePrediction& take) {
+void LoadedModel::predict(const DataSet& samples, const TakePrediction& take) const {
   if (samples.size() == 0) return;
-  Predictor& predictor = this->predictor(samples.size());
-  SampleSource source(samples, predictor.pipeline);
+  auto workers = workers_for(samples.size());
+  SampleSource source(samples, workers->pipeline);
   std::vector<int> ids(samples.size());
   std::iota(ids.begin(), ids.end(), 0);
   const std::size_t values = elements(prediction_shape_);
-  predictor.executor.evaluate({.micro_batches = ids}, source, [&](const exec::EvaluatedMicroBatch& micro_batch) {
+  workers->executor.evaluate({.micro_batches = ids}, source, [&](const exec::EvaluatedMicroBatch& micro_batch) {
     take(micro_batch.micro_batch, std::span(micro_batch.prediction, values));
   });
+  const std::lock_guard lock(mutex_);
+  idle_.push_back(std::move(workers));
+}
+
+std::string name_of_value(const train::ModelOutput& output, std::size_t i) {
+  return output.classes.size() == output.size ? output.classes[i] : std::to_string(i + 1);
+}
+
+std::vector<std::string> value_names(const LoadedModel& model, std::size_t values) {
+  if (model.outputs().size() > 1) {
+    std::vector<std::string> names;
+    for (const ModelOutput& output : model.outputs()) {
+      for (std::size_t i = 0; i < output.size; ++i) {
+        names.push_back(output.size == 1 ? output.name : fmt::format("{}/{}", output.name, name_of_value(output, i)));
+      }
+    }
+    return names;
+  }
+  const auto& classes = model.data().class_names;
+  if (classes.size() == values) return classes;
+  if (classes.size() == 2 && values == 1) return {classes[1]};  // of binary cross entropy: the positive one
+  for (const Feature& feature : model.data().features) {  // the columns of a table, which the job may name by patterns
+    if (feature.kind == Feature::Kind::tensor && feature.classes.size() == values) return feature.classes;
+  }
+  const auto& targets = model.job().data.train.target;
+  if (targets.size() == values) return targets;
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < values; ++i) names.push_back(i == 0 ? "value" : fmt::format("value{}", i + 1));
+  return names;
 }
 
 }  // namespace lockstep::train

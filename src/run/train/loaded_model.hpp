@@ -5,9 +5,11 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "data/input/prepared_data.hpp"
 #include "data/replacing_set.hpp"
@@ -53,6 +55,9 @@ struct ModelOutput {
   double offset(std::size_t number) const { return offsets.empty() ? 0 : offsets[number]; }
 };
 
+/// Of value `i` of several: its class, or its number from 1.
+[[nodiscard]] std::string name_of_value(const ModelOutput& output, std::size_t i);
+
 class LoadedModel {
  public:
   /// Returns the job with its data, if they are needed: the files that it names must exist.
@@ -93,21 +98,27 @@ class LoadedModel {
   [[nodiscard]] checkpoint::SavedModel& saved() { return saved_; }
 
   using TakePrediction = std::function<void(std::int64_t id, std::span<const float> prediction)>;
-  void predict(const DataSet& samples, const TakePrediction& take);
+  /// Thread-safe.
+  void predict(const DataSet& samples, const TakePrediction& take) const;
+  /// What becomes of a sample's inputs().
+  data::Pipeline pipeline() const;
+  /// Without loss, for so many samples at once.
+  Graph graph_of(std::int64_t samples) const;
+  exec::ModelValues values() const { return {saved_.parameters, saved_.states}; }
   /// The model for one sample, position by position; null where that is not possible (CachedModel::refusal), or where
   /// the job trains on GPUs. This model must outlive it.
   std::unique_ptr<exec::CachedModel> cached() const;
 
  private:
-  struct Predictor {
-    Predictor(int workers, const Graph& graph, const exec::Device& device, data::Pipeline prepares)
-        : pool(workers), executor(graph, Mode::inference, device, pool, 0), pipeline(std::move(prepares)) {}
+  /// What computes the samples of one call of predict() at a time.
+  struct Workers {
+    Workers(int count, const Graph& graph, const exec::Device& device, data::Pipeline prepares)
+        : pool(count), executor(graph, Mode::inference, device, pool, 0), pipeline(std::move(prepares)) {}
     exec::WorkerPool pool;
     exec::Executor executor;
     data::Pipeline pipeline;
   };
-  exec::ModelValues values() const { return {saved_.parameters, saved_.states}; }
-  Predictor& predictor(std::size_t samples);
+  std::unique_ptr<Workers> workers_for(std::size_t samples) const;
 
   const JobFile job_;
   const Registries& registries_;
@@ -122,7 +133,12 @@ class LoadedModel {
   Shape prediction_shape_;
   std::vector<ModelOutput> outputs_;
   std::vector<std::string> warnings_;
-  std::unique_ptr<Predictor> predictor_;
+  mutable std::mutex mutex_;
+  mutable std::vector<std::unique_ptr<Workers>> idle_;  ///< guarded by mutex_: no call uses them now
 };
+
+/// The names of a prediction's numbers: classes, of two with one number the second; a table's targets; or value,
+/// value2, ...; of several outputs kind/cat, price, box/1, ...
+[[nodiscard]] std::vector<std::string> value_names(const LoadedModel& model, std::size_t values);
 
 }  // namespace lockstep::train

@@ -38,10 +38,11 @@ JobFile load_job(const std::string& path, const std::vector<std::string>& overri
 
 TrainResult train_job(const JobFile& job, Communicator& communicator, const Registries& registries,
                       const TrainerOptions& options, const DataSets& data) {
+  const JobFile whole = config::completed(job, train::catalogue_of(registries), /*need_data=*/!data.train);
   try {
-    return train::Training(job, communicator, registries, options, data).run();
+    return train::Training(whole, communicator, registries, options, data).run();
   } catch (const Error& error) {
-    if (error.code() == ExitCode::infrastructure) observe::write_flight(job.run_directory, communicator);
+    if (error.code() == ExitCode::infrastructure) observe::write_flight(whole.run_directory, communicator);
     throw;
   }
 }

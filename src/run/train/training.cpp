@@ -67,8 +67,8 @@ void ask_callbacks(const RunContext& run, CallbackMoment moment, TrainingState& 
   for (Callback* const callback : run.options.callbacks) (callback->*moment)(state);
   struct {
     double factor;
-    std::uint64_t stopped;
-  } asked{state.learning_rate_factor(), state.is_stopped() ? 1U : 0U};
+    std::uint32_t stopped, checkpoint;
+  } asked{state.learning_rate_factor(), state.is_stopped() ? 1U : 0U, state.wants_checkpoint() ? 1U : 0U};
   run.communicator.broadcast(std::as_writable_bytes(std::span(&asked, 1)), 0,
                              {"callbacks", static_cast<std::uint64_t>(state.step), run.timeout()});
   if (!std::isfinite(asked.factor) || asked.factor < 0) {
@@ -78,6 +78,7 @@ void ask_callbacks(const RunContext& run, CallbackMoment moment, TrainingState& 
   }
   state.set_learning_rate_factor(asked.factor);
   state.stop(asked.stopped != 0);
+  state.checkpoint(asked.checkpoint != 0);
 }
 
 /// What is new from this step on: "learning_rate.peak: 0.1, now 0.08".
@@ -330,7 +331,9 @@ void Training::complete_step(bool evaluates, std::uint32_t flags) {
   const bool best = evaluates && evaluate();
   const bool is_complete = !progress_.evaluation_due;
   if (is_complete && progress_.step % run_.steps_per_epoch == 0) call_back(&Callback::after_epoch);
-  const bool periodic = !run_.job.checkpoint.never && is_period_over(run_.job.checkpoint.every);
+  const bool asked = state_.wants_checkpoint();
+  state_.checkpoint(false);
+  const bool periodic = !run_.job.checkpoint.never && (asked || is_period_over(run_.job.checkpoint.every));
   const std::uint32_t ends = periodic ? kStopRequested | kEndAfterCheckpoint : kStopRequested;
   if ((flags & ends) != 0 && !is_done()) reached_.interrupted = true;
   const bool wanted = (best || periodic || reached_.interrupted) && !checkpointing_->has_begun(progress_.step);

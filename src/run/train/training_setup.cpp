@@ -57,7 +57,7 @@ std::int64_t least_of_this_rank(const Run& run, const Engine& engine, const Bala
     const Value& value = graph.at(id);
     const std::int64_t bytes = value.spec.bytes();
     divided += value.frozen ? bytes : 3 * bytes;  // the parameter, its gradient and the sum of that
-    for (const optim::StateSpec& state : states) {
+    for (const optim::OptimizerState& state : states) {
       const Shape shape = state.shape(value.spec.shape);
       (shape == value.spec.shape ? divided : undivided) += elements(shape) * static_cast<std::int64_t>(sizeof(float));
     }

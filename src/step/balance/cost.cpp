@@ -36,7 +36,7 @@ int most_that_fit(int micro_batches, const Fits& fits) {
 
 }  // namespace
 
-int max_micro_batches(const MemoryLimit& limit, int micro_batches) {
+int max_micro_batches(const MemoryForGradients& limit, int micro_batches) {
   return most_that_fit(micro_batches, [&](std::int64_t sums) {
     return (2 * sums + limit.workers) * limit.gradient_bytes <= limit.memory;
   });

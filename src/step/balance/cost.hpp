@@ -30,7 +30,7 @@ struct RankCost {
 [[nodiscard]] double step_seconds(std::span<const RankCost> ranks, std::span<const int> counts, double reduce);
 
 /// What limits the micro-batches of a rank.
-struct MemoryLimit {
+struct MemoryForGradients {
   std::int64_t memory = 0;          ///< bytes this rank may still allocate
   std::int64_t gradient_bytes = 0;  ///< of all buckets whose partial sums it holds
   int workers = 1;                  ///< micro-batches computed at a time
@@ -39,12 +39,12 @@ struct MemoryLimit {
 /// With n micro-batches a rank holds at most bit_width(n) partial sums in memory shared with its host, as many sums
 /// that wait for their sibling, and one gradient per worker. Returns the largest n up to `micro_batches` for which that
 /// fits, but at least 1.
-[[nodiscard]] int max_micro_batches(const MemoryLimit& limit, int micro_batches);
+[[nodiscard]] int max_micro_batches(const MemoryForGradients& limit, int micro_batches);
 
 /// What limits the micro-batches of every rank, as each has room for the most partial sums of any.
 struct SharedMemoryLimit {
   std::int64_t bytes = 0;           ///< of /dev/shm on this host, where only the partial sums of this assignment are
-  std::int64_t gradient_bytes = 0;  ///< as in MemoryLimit
+  std::int64_t gradient_bytes = 0;  ///< as in MemoryForGradients
   int ranks = 1;                    ///< of this host
 };
 

@@ -12,7 +12,7 @@ namespace {
 using exec::GpuTensors;
 
 // A rank has all of a state of another shape.
-std::size_t bytes_of_state(const GpuUpdateSizes& sizes, const StateSpec& state) {
+std::size_t bytes_of_state(const GpuUpdateSizes& sizes, const OptimizerState& state) {
   exec::KeptElements kept = sizes.updated;
   for (std::size_t p = 0; p < kept.size(); ++p) {
     const Shape& parameter = sizes.graph.at(sizes.graph.parameters[p]).spec.shape;
@@ -33,7 +33,7 @@ std::vector<exec::MemoryNeed> needs_of_update(const GpuUpdateSizes& sizes) {
   exec::MemoryNeed optimizer{"optimizer", gradient, static_cast<int>(sizes.states.size())};
   if (sizes.optimizer.state_shape) {  // its states differ in size
     optimizer = {"optimizer", 0};
-    for (const StateSpec& state : sizes.states) optimizer.each += bytes_of_state(sizes, state);
+    for (const OptimizerState& state : sizes.states) optimizer.each += bytes_of_state(sizes, state);
   }
   if (!sizes.states.empty()) needs.push_back(optimizer);
   if (sizes.optimizer.state_shape) {

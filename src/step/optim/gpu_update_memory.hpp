@@ -17,7 +17,7 @@ namespace lockstep::optim {
 struct GpuUpdateSizes {
   const Graph& graph;
   const OptimizerDef& optimizer;
-  const std::vector<StateSpec>& states;
+  const std::vector<OptimizerState>& states;
   exec::KeptElements parameters;  ///< by parameter: those in its memory
   exec::KeptElements updated;     ///< by parameter: those that it updates
   bool is_divided = false;        ///< other ranks update the others

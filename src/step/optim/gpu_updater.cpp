@@ -250,8 +250,8 @@ UpdateResult GpuUpdater::update(Model& /*model*/, double count, const UpdateScal
   auto* const overflow = scales_loss_ ? &verdict_.as<Verdict>()->overflow : nullptr;
   if (scales_loss_) gpu_.clear(stream, verdict_.get(), sizeof(Verdict));
   kernels_->launch(kernel_stream, device_gradient_->elements(),
-                   GatherFunctor{uses_table_.as<const float*>(), parts_.as<UpdatePart>(), device_gradient_->data(),
-                                 static_cast<float>(count * scalars.loss_scale), overflow});
+                   GatherPartsFunctor{uses_table_.as<const float*>(), parts_.as<UpdatePart>(), device_gradient_->data(),
+                                      static_cast<float>(count * scalars.loss_scale), overflow});
   if (numbers_ && scales_loss_) numbers_->spread(overflow, step);
   if (clip_norm_ > 0) launch_clipping(kernel_stream, step);
   launch_optimizer(kernel_stream, scalars);

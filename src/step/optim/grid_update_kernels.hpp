@@ -15,7 +15,7 @@ namespace lockstep::optim {
 template <class Grid>
 class GridUpdateKernels final : public UpdateKernels {
  public:
-  void launch(GpuStream* stream, std::int64_t n, const GatherFunctor& functor) const override {
+  void launch(GpuStream* stream, std::int64_t n, const GatherPartsFunctor& functor) const override {
     Grid::each(stream, n / kPack, functor);
   }
   void launch(GpuStream* stream, std::int64_t n, const SquaresFunctor& functor) const override {

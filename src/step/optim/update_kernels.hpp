@@ -71,7 +71,7 @@ using FloatPack = device::Pack<float, kPack>;
 
 /// gradient[i] = the sum over the uses of its parameter, in order, divided once. Threads that find a non-finite
 /// gradient set `overflow`.
-struct GatherFunctor {
+struct GatherPartsFunctor {
   const float* const* uses;  ///< by use: the sum of a part
   const UpdatePart* parts;
   float* gradient;
@@ -320,7 +320,7 @@ class UpdateKernels {
   virtual ~UpdateKernels() = default;
 
   /// For n elements, whole parts.
-  virtual void launch(GpuStream* stream, std::int64_t n, const GatherFunctor& functor) const = 0;
+  virtual void launch(GpuStream* stream, std::int64_t n, const GatherPartsFunctor& functor) const = 0;
   /// functor(group, c) for c = 0 ... chunks - 1
   virtual void launch(GpuStream* stream, std::int64_t chunks, const SquaresFunctor& functor) const = 0;
   virtual void launch(GpuStream* stream, std::int64_t sums, const SumSquaresFunctor& functor) const = 0;

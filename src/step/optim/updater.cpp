@@ -10,12 +10,12 @@ Attributes settings_of(const OptimizerDef& optimizer, const OptimizerOptions& op
   return complete(optimizer.attributes, options.attributes, "optimizer '" + optimizer.name + "'", optimizer.checks);
 }
 
-std::vector<StateSpec> states_of(const OptimizerOptions& options, const OptimizerRegistry& optimizers) {
+std::vector<OptimizerState> states_of(const OptimizerOptions& options, const OptimizerRegistry& optimizers) {
   const OptimizerDef& optimizer = optimizers.at(options.kind);
-  std::vector<StateSpec> states;
+  std::vector<OptimizerState> states;
   if (optimizer.states) {
     for (const std::string& name : optimizer.states(settings_of(optimizer, options))) {
-      StateSpec& state = states.emplace_back(StateSpec{name});
+      OptimizerState& state = states.emplace_back(OptimizerState{name});
       if (!optimizer.state_shape) continue;
       state.shape_of = [shape_of = optimizer.state_shape, number = states.size() - 1](const Shape& parameter) {
         return shape_of(number, parameter);
@@ -77,7 +77,7 @@ exec::TensorBlock Updater::make_state() const {
 }
 
 // A rank has all of what has another shape.
-exec::TensorBlock Updater::make_state(const StateSpec& spec) const {
+exec::TensorBlock Updater::make_state(const OptimizerState& spec) const {
   if (!spec.shape_of) return make_state();
   std::vector<Shape> shapes;
   std::vector<std::vector<exec::Extent>> own(graph_.parameters.size());
@@ -95,7 +95,7 @@ Model Updater::make_model(std::uint64_t seed) const {
   model.states = exec::TensorBlock(graph_, graph_.states);
   exec::initialize(graph_, graph_.parameters, seed, model.parameters);
   exec::initialize(graph_, graph_.states, seed, model.states);
-  for (const StateSpec& state : states_) model.optimizer.push_back(make_state(state));
+  for (const OptimizerState& state : states_) model.optimizer.push_back(make_state(state));
   return model;
 }
 

@@ -76,7 +76,7 @@ struct UpdateResult {
 inline constexpr const char* kAverageName = "average";
 
 /// A state that the optimizer keeps for each parameter.
-struct StateSpec {
+struct OptimizerState {
   std::string name;
   std::function<Shape(const Shape& parameter)> shape_of = {};  ///< not set: the parameter's; {0}: it has none
   Shape shape(const Shape& parameter) const { return shape_of ? shape_of(parameter) : parameter; }
@@ -88,7 +88,8 @@ struct StateSpec {
 [[nodiscard]] Attributes settings_of(const OptimizerDef& optimizer, const OptimizerOptions& options);
 
 /// The states that a job's optimizer keeps, and then the parameters' average.
-[[nodiscard]] std::vector<StateSpec> states_of(const OptimizerOptions& options, const OptimizerRegistry& optimizers);
+[[nodiscard]] std::vector<OptimizerState> states_of(const OptimizerOptions& options,
+                                                    const OptimizerRegistry& optimizers);
 
 class Updater {
  public:
@@ -98,7 +99,7 @@ class Updater {
   virtual ~Updater() = default;
 
   Model make_model(std::uint64_t seed) const;
-  const std::vector<StateSpec>& optimizer_states() const { return states_; }
+  const std::vector<OptimizerState>& optimizer_states() const { return states_; }
 
   /// What begin() will allocate on the device; nothing on a CPU.
   virtual std::vector<exec::MemoryNeed> memory_needs(const Model& /*model*/) const { return {}; }
@@ -130,7 +131,7 @@ class Updater {
   };
   /// Makes a block with one tensor per parameter, with the elements that this rank updates.
   exec::TensorBlock make_state() const;
-  exec::TensorBlock make_state(const StateSpec& spec) const;
+  exec::TensorBlock make_state(const OptimizerState& spec) const;
   const Shape& shape_of(std::size_t parameter) const { return graph_.at(graph_.parameters[parameter]).spec.shape; }
   /// `values`: by chunk; each rank has set those of its own chunks. Returns the values of all chunks of the model, in
   /// order. Collective if ranks divide the chunks, or have parts of the model.
@@ -179,7 +180,7 @@ class Updater {
   const comm::GradientBuckets& buckets_;
   const OptimizerDef& optimizer_;
   ParameterGroups groups_;
-  std::vector<StateSpec> states_;
+  std::vector<OptimizerState> states_;
   double clip_norm_;
   int micro_batches_;
   bool scales_loss_;

@@ -33,7 +33,7 @@ REASONS = (
     ("CountRows", 30, "samples of 128 rows and more"),
     ("PairGradient", 20, "more than 64 samples"),
     ("ClassMetric", 5, "a third class that has the score of the label"),
-    ("optim::GatherFunctor", 90, "last elements of a tied weight that has no multiple of 4"),
+    ("optim::GatherPartsFunctor", 90, "last elements of a tied weight that has no multiple of 4"),
     ("MatrixMoments", 110, "sums of 32 and more partial moments of a matrix"),
     ("(Update|Direction)Functor<optim::(Lamb|Lars|Muon)", 50, "clipped gradients of optimizers of whole tensors"),
     ("optim::SquaresFunctor", 20, "128 elements and more of a weight that lies in another order than the model's"),
