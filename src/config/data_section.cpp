@@ -106,10 +106,9 @@ Is<Data> validation_section(const Catalogue& catalogue) {
   Section<Data> section;
   section.field("fraction", &Data::validation_fraction, number().above(0).below(1), "this share of the training set")
       .alternative([](Data&) {}, [](const Data& data) { return data.validation_fraction > 0; })
-      .field("fold", &Data::validation_fold, fold_rule(),
-             "one of so many parts of the training set, for cross-validation: each sample is in exactly one of them")
+      .field("fold", &Data::validation_fold, fold_rule(), "one fold of k-fold cross-validation")
       .alternative([](Data&) {}, [](const Data& data) { return data.validation_fold.of > 0; })
-      .field("list", &Data::validation_list, existing_file(), "the training samples that a file names, one a line")
+      .field("list", &Data::validation_list, existing_file(), "a file with the training samples to take, one a line")
       .alternative([](Data&) {}, [](const Data& data) { return !data.validation_list.empty(); });
   for (const auto& format : source_formats(catalogue, /*evaluates=*/true)) {
     const auto choose = [format](Data& data) { format.choose(data.validation.emplace()); };
@@ -119,7 +118,7 @@ Is<Data> validation_section(const Catalogue& catalogue) {
   }
   return section
       .field("stratify", &Data::stratify, optional_of(boolean()),
-             "take the share from each class; by default of a fold, where there are classes")
+             "take the share from each class; default for folds of classes")
       .check({"stratify"}, [](const Data& data, const Scope& scope) {
         if (!data.stratify || data.validation_fraction > 0 || data.validation_fold.of > 0) return;
         scope.problem("stratify", "expected it beside fraction or fold, which draw samples, found it without");
@@ -181,12 +180,11 @@ Is<Data> normalize_section() {
 Is<SoftLabelOptions> soft_labels_section() {
   using Options = SoftLabelOptions;
   return Section<Options>()
-      .field("from", &Options::from, existing_file(),
-             "a file of probabilities, as `lockstep ensemble distill` writes it")
+      .field("from", &Options::from, existing_file(), "a file of probabilities from `lockstep ensemble distill`")
       .required()
       .field("weight", &Options::weight, number().above(0).at_most(1), "of the probabilities; the label has the rest")
       .field("temperature", &Options::temperature, number().above(0),
-             "of the probabilities: above 1 they are more equal, below 1 less")
+             "of the probabilities: above 1 flatter, below 1 sharper")
       .shorthand("from");
 }
 
@@ -194,11 +192,11 @@ Is<MixOptions> mix_section() {
   using Options = MixOptions;
   return Section<Options>()
       .field("mixup", &Options::mixup, number().above(0).at_most(4).word("never", 0),
-             "alpha: a sample keeps a share drawn from Beta(alpha, alpha), its partner gives the rest of all pixels")
+             "alpha: a sample keeps a share from Beta(alpha, alpha), its partner gives the rest of all pixels")
       .field("cutmix", &Options::cutmix, number().above(0).at_most(4).word("never", 0),
-             "alpha: a sample keeps a share of its area drawn so, its partner gives a rectangle of pixels")
+             "alpha: a sample keeps such a share of its area, its partner gives a rectangle")
       .field("probability", &Options::probability, number().above(0).at_most(1),
-             "that a sample is mixed; with mixup and cutmix, either of them half as often")
+             "that a sample is mixed; with mixup and cutmix, half for each")
       .check({"mixup", "cutmix"},
              [](const Options& options, const Scope& scope) {
                if (options.mixup == 0 && options.cutmix == 0)
@@ -222,37 +220,35 @@ Is<Data> cache_section() {
 
 Is<DataOptions> data_section(const Catalogue& catalogue) {
   return Section<Data>()
-      .field("train", &Data::train, source_section(catalogue), "the samples to train on")
+      .field("train", &Data::train, source_section(catalogue), "the training set")
       .required()
-      .part("validation", validation_section(catalogue), "the samples to evaluate on while training")
+      .part("validation", validation_section(catalogue), "the set evaluated during training")
       .written_if([](const Data& data) { return data.has_validation(); })
       .field("split_seed", &Data::split_seed, optional_of<std::uint64_t>(number().at_least(0)),
-             "which samples `validation: {fraction: ...}` or `{fold: ...}` takes; by default job.seed")
+             "chooses the samples of `validation: {fraction: ...}` and `{fold: ...}`; default: job.seed")
       .field("resample", &Data::resample, choice<Resample>(),
-             "train on all samples, or on as many drawn from them with replacement, by job.seed (bootstrap)")
+             "bootstrap: train on as many samples drawn with replacement, by job.seed")
       .field("soft_labels", &Data::soft_labels, optional_of(soft_labels_section()),
-             "train on probabilities of classes, mixed with the labels, to distil an ensemble into one model")
+             "train on class probabilities mixed with the labels (distillation)")
       .field("class_weights", &Data::class_weights, optional_of(class_weights_rule()),
-             "how much the loss of a training sample counts, by its class: a map by name (others count 1), a list by "
-             "number, or balanced: inversely to how often the class occurs")
+             "loss weights by class: a map by name (others 1), a list by number, or balanced: inverse to frequency")
       .field("test", &Data::test, optional_of(source_section(catalogue, /*evaluates=*/true)),
-             "the samples of `lockstep eval`")
+             "the set of `lockstep eval`")
       .field("prepare", &Data::prepare, list_of(augment_section(catalogue.preparations), {.least = 0}),
-             "steps that every sample takes, in training and evaluation")
+             "steps for every sample")
       .field("augment", &Data::augment, list_of(augment_section(catalogue.augmentations), {.least = 0}),
-             "random steps of training samples")
+             "random steps for training samples")
       .field("mix", &Data::mix, optional_of(mix_section()),
-             "training images are mixed with others of their micro-batch, and their labels with them (mixup, cutmix)")
+             "mix training images, and their labels, with others of their micro-batch")
       .part("normalize", normalize_section(),
             "subtract the mean, divide by the standard deviation; auto: those of the training set")
       .check({"normalize"},
              [](const Data& data, const Scope& scope) {
                if (is_of_images(data.train)) require_unit_scale(data, scope);
              })
-      .field(
-          "normalize_target", &Data::normalize_target, boolean(),
-          "the numbers to predict of a table, or of a CSV of images, are learnt with mean 0 and standard deviation 1 "
-          "over the training set; metrics and predictions are in their units")
+      .field("normalize_target", &Data::normalize_target, boolean(),
+             "train numeric targets of tables and CSVs of images at mean 0, standard deviation 1; metrics and "
+             "predictions keep their units")
       .written_if([](const Data& data) { return data.normalize_target; })
       .check({"normalize_target"},
              [](const Data& data, const Scope& scope) {
@@ -265,11 +261,10 @@ Is<DataOptions> data_section(const Catalogue& catalogue) {
                                          name_of(kind)));
              })
       .part("cache", cache_section(),
-            "where decoded samples are kept; with device: cuda, memory is that of the GPU where they fit and can be "
-            "augmented there, else the host's")
+            "of decoded samples; with device: cuda, memory is the GPU's where they fit and can be augmented there, "
+            "else the host's")
       .field("bad_samples", &Data::bad_samples, choice<BadWhenRead>(),
-             "what to do with a sample that turns out to be bad while training: end the run, or take the next one of "
-             "the set in its place")
+             "found in training: end the run, or take the next sample")
       .field("threads", &Data::threads, number().at_least(1).at_most(1024).word("auto", 0),
              "background threads that read and decode; auto: tuned while running")
       .field("depth", &Data::depth, number().at_least(1).at_most(4096).word("auto", 0),

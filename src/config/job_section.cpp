@@ -149,58 +149,45 @@ void check_sharding(const Job& job, const Scope& scope) {
 }
 
 void add_learning(Section<Job>& section, const Catalogue& catalogue) {
-  section.field("batch_size", &Job::batch_size, number().at_least(1), "samples of one optimizer step, over all ranks")
-      .field(
-          "micro_batches", &Job::micro_batches, number().at_least(1).word("auto", 0),
-          "equal cuts of the batch, and the most ranks; auto: the largest divisor of batch_size up to 32 such that a "
-          "micro-batch has at least 8 samples, 16 with batch norm, or 1 window of text")
-      .field("epochs", &Job::epochs, number().above(0), "length of the training, in passes over the training set")
+  section.field("batch_size", &Job::batch_size, number().at_least(1), "samples per optimizer step, over all ranks")
+      .field("micro_batches", &Job::micro_batches, number().at_least(1).word("auto", 0),
+             "equal cuts of the batch, the most ranks; auto: the largest divisor of batch_size up to 32 that leaves 8 "
+             "samples, 16 with batch norm, or 1 window of text")
+      .field("epochs", &Job::epochs, number().above(0), "length of training in epochs")
       .alternative([](Job& job) { job.steps = 0; }, [](const Job& job) { return job.steps == 0; })
-      .field("steps", &Job::steps, number().at_least(1), "length of the training, in optimizer steps")
+      .field("steps", &Job::steps, number().at_least(1), "length of training in optimizer steps")
       .alternative([](Job& job) { job.epochs = 0; }, [](const Job& job) { return job.steps != 0; })
-      .part("loss", losses_rule(catalogue), "what is minimised; of a list, the weighted sum")
+      .part("loss", losses_rule(catalogue), "of a list, the weighted sum")
       .field("metrics", &Job::metrics,
              list_of<std::string>(metric(catalogue.metrics), {.least = 0, .single = true, .unique = true}),
-             "what evaluations report beside the loss; of several losses as NAME/METRIC, such as kind/accuracy")
-      .field("optimizer", &Job::optimizer, optimizer_section(catalogue), "how parameters follow their gradients")
-      .field("learning_rate", &Job::learning_rate, learning_rate_section(catalogue), "a number, or its course")
-      .field("clip_norm", &Job::clip_norm, number().above(0).word("never", 0),
-             "longest gradient, as the norm over all parameters");
+             "of evaluations, beside the loss")
+      .field("optimizer", &Job::optimizer, optimizer_section(catalogue), "optimizer")
+      .field("learning_rate", &Job::learning_rate, learning_rate_section(catalogue), "a constant or a schedule")
+      .field("clip_norm", &Job::clip_norm, number().above(0).word("never", 0), "maximum global gradient norm");
 }
 
 void add_execution(Section<Job>& section) {
   section
-      .part(
-          "precision", precision_section(),
-          "the type of what layers make for one another, and of what enters matrix multiplications; parameters, their "
-          "gradients and sums stay float32. tf32, of GPUs: everything is float32, and libraries may round what enters "
-          "them to 10 bits of fraction")
-      .field("device", &Job::device, choice<DeviceChoice>(), "where the layers run; auto: in this version the CPU")
+      .part("precision", precision_section(),
+            "of activations and factors of matrix products; parameters, gradients and sums stay float32. tf32 (GPUs): "
+            "all is float32, but libraries may round factors to 10 bits of fraction")
+      .field("device", &Job::device, choice<DeviceChoice>(), "auto: the CPU in this version")
       .field(
           "devices", &Job::devices, list_of<std::int64_t>(number().at_least(0), {.least = 0, .unique = true}),
-          "with device: cuda, the GPUs that a host's ranks take, one each: numbers from 0, by PCI bus, of those that "
-          "CUDA_VISIBLE_DEVICES leaves; empty: all")
+          "with device: cuda, the GPUs of a host's ranks, numbered by PCI bus within CUDA_VISIBLE_DEVICES; empty: all")
       .field("recompute", &Job::recompute, choice<Recompute>(),
-             "which activations are made a second time in backward instead of kept, for less memory and the same "
-             "result: cheap, those of norms; blocks, all that is made within the model's blocks, of which only the "
-             "inputs are kept (activation checkpointing)")
-      .field("cuda_graphs", &Job::cuda_graphs, boolean(),
-             "with device: cuda, whether a GPU is given a micro-batch's kernels in graphs, a bucket at a time, instead "
-             "of one "
-             "by one; the result is the same")
+             "activations recomputed in backward, to save memory. cheap: those of norms; blocks: all but the inputs of "
+             "blocks (activation checkpointing)")
+      .field("cuda_graphs", &Job::cuda_graphs, boolean(), "with device: cuda, launch kernels as graphs, one per bucket")
       .field("threads", &Job::threads, number().at_least(1).at_most(4096).word("auto", 0),
-             "workers of a rank, each of which computes whole micro-batches: threads of the CPU, or streams of a GPU; "
-             "auto: the "
-             "cores that it may use, or 2 on a GPU")
+             "workers of a rank, each computing whole micro-batches: CPU threads or GPU streams; auto: the available "
+             "cores, or 2")
       .field("exact", &Job::exact, choice<Exactness>(),
-             "required: refuse what would make the result depend on the number of ranks; preferred: go on and say "
-             "so; never: plain all-reduce")
+             "required: refuse what makes the result depend on the ranks; preferred: warn; never: plain all-reduce")
       .field("balance", &Job::balance, balance_section(),
-             "how micro-batches are dealt to ranks, which never changes the result; auto: by what each rank needs for "
-             "one, "
-             "measured while it runs (equal with exact: never)")
+             "micro-batches per rank; auto: by measured speed (equal with exact: never)")
       .field("parallel", &Job::parallel, parallel_section(), "how the model is divided")
-      .field("timeout", &Job::timeout_seconds, number().above(0), "seconds that a rank waits for another")
+      .field("timeout", &Job::timeout_seconds, number().above(0), "seconds a rank waits for another")
       .field("bucket_bytes", &Job::bucket_bytes, bytes(), "gradients reduced together");
 }
 
@@ -209,10 +196,9 @@ void add_running(Section<Job>& section, const Catalogue& catalogue) {
       .field("early_stop", &Job::early_stop, optional_of(early_stop_section(catalogue)), "end when nothing improves")
       .field("initialize", &Job::initialize, optional_of(initialize_section()),
              "start from given parameters (fine-tuning)")
-      .field("run_directory", &Job::run_directory, text(), "for checkpoints and logs; runs/<name> by default")
-      .field("checkpoint", &Job::checkpoint, checkpoint_section(catalogue),
-             "when to save all that a run needs to go on")
-      .field("telemetry", &Job::telemetry, telemetry_section(), "what a run shows of itself");
+      .field("run_directory", &Job::run_directory, text(), "for checkpoints and logs; default: runs/<name>")
+      .field("checkpoint", &Job::checkpoint, checkpoint_section(catalogue), "when to save the run's state")
+      .field("telemetry", &Job::telemetry, telemetry_section(), "metrics and TensorBoard");
 }
 
 void set_defaults(Job& job, const Catalogue& catalogue) {
@@ -241,15 +227,15 @@ const std::vector<std::string>& chart_keys() {
 Is<Job> job_section(const Catalogue& catalogue) {
   Section<Job> section;
   section.initially([catalogue](Job& job) { set_defaults(job, catalogue); })
-      .field("name", &Job::name, text(), "of the run; the file's name by default")
+      .field("name", &Job::name, text(), "default: the file's name")
       .field("plugins", &Job::plugins, plugins_rule(),
-             "shared libraries with ops, losses, metrics, readers and so on of your own, which the rest of the job may "
-             "then name. They are programs: every command that reads the job runs them")
+             "shared libraries with your own ops, losses, metrics, readers and so on: programs, run by every command "
+             "that reads the job")
       .written_if([](const Job& job) { return !job.plugins.empty(); })
       .field("seed", &Job::seed, number().at_least(0), "of everything random")
       .field("model", &Job::model, model_section(catalogue), "the network")
       .required()
-      .field("data", &Job::data, data_section(catalogue), "samples, and what is done to them")
+      .field("data", &Job::data, data_section(catalogue), "samples and their processing")
       .required();
   add_learning(section, catalogue);
   add_execution(section);

@@ -27,14 +27,13 @@ Is<LossOptions> loss_section(const Catalogue& catalogue) {
   });
   add_options(section, catalogue.losses, &LossOptions::kind, &LossOptions::attributes);
   section.alternatives_optional();  // cross_entropy is the default
-  return section
-      .field("target", &LossOptions::target, text(), "the feature of a sample that the prediction is held against")
+  return section.field("target", &LossOptions::target, text(), "the feature that the prediction is compared with")
       .field("output", &LossOptions::output, text(),
-             "of several losses: the layer whose output is the prediction; the last one by default")
+             "of several losses: the layer that predicts; default: the last one")
       .field("weight", &LossOptions::weight, number().above(0), "of several losses: its factor in their sum")
       .written_if([](const LossOptions& loss) { return !loss.name.empty(); })
       .field("name", &LossOptions::name, text(),
-             "of several losses: what its metrics begin with, as in kind/accuracy; the target's name by default");
+             "of several losses: prefix of its metrics; default: the target's name");
 }
 
 /// Sets `loss`, or if it is a list `losses`.

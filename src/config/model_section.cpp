@@ -47,14 +47,12 @@ Is<LayerOptions> layer_section(const Catalogue& catalogue) {
     }
     section.option(op.name, &LayerOptions::op, settings, op.doc);
   }
-  return section.field("name", &LayerOptions::name, text(), "for `inputs` and for the names of parameters")
+  return section.field("name", &LayerOptions::name, text(), "for `inputs` and the names of parameters")
       .field("inputs", &LayerOptions::inputs, names(), kInputsDoc)
       .field("block", &LayerOptions::block, text(),
-             "the piece of the model that the layer belongs to; neighbours with one name are one piece, which "
-             "`recompute: blocks` recomputes as a whole")
+             "neighbours with one name are one piece of the model, recomputed as a whole by `recompute: blocks`")
       .field("part", &LayerOptions::part, text(),
-             "the part of the model that the layer belongs to, as of `parallel.parts`: it is computed on ranks of its "
-             "own; that of the layer above by default")
+             "the layer's `parallel.parts`, with its own ranks; default: that of the layer above")
       .placed(&LayerOptions::place)
       .called("a layer such as relu or {linear: {features: 10}}")
       .check({}, [joins](const LayerOptions& layer, const Scope& scope) {
@@ -104,15 +102,14 @@ void check_names(const ModelOptions& model, const Scope& scope) {
 Is<LoraOptions> lora_section() {
   using Options = LoraOptions;
   return Section<Options>()
-      .field("rank", &Options::rank, number().at_least(1), "of the product that is added to a weight")
+      .field("rank", &Options::rank, number().at_least(1), "rank of the product added to a weight")
       .field("alpha", &Options::alpha, number().above(0), "the product is multiplied by alpha / rank")
-      .field("dropout", &Options::dropout, number().at_least(0).below(1),
-             "share of a layer's input that its adapter does not see while training")
+      .field("dropout", &Options::dropout, number().at_least(0).below(1), "dropout rate of the adapter's input")
       .field("layers", &Options::layers, list_of<std::string>(text(), {.single = true}),
-             "glob patterns over the names of linear layers")
+             "glob patterns of linear layers")
       .required()
       .field("train", &Options::train, list_of<std::string>(text(), {.least = 0, .single = true}),
-             "glob patterns over the names of parameters that are trained, too; all others are frozen")
+             "glob patterns of parameters trained too; all others are frozen")
       .placed(&Options::place);
 }
 
@@ -127,12 +124,11 @@ Is<ModelOptions> model_section(const Catalogue& catalogue) {
       .field("layers", &ModelOptions::layers, list_of(layer_section(catalogue)), "the network, layer by layer")
       .alternative([](ModelOptions& model) { model.zoo.clear(); },
                    [](const ModelOptions& model) { return model.zoo.empty(); })
-      .field("inputs", &ModelOptions::inputs, names(),
-             "features of a sample that feed the model; all but the target by default")
+      .field("inputs", &ModelOptions::inputs, names(), "features that feed the model; default: all but the target")
       .field("freeze", &ModelOptions::freeze, list_of<std::string>(text(), {.least = 0, .single = true}),
-             "glob patterns over the names of parameters that are not trained")
+             "glob patterns of parameters that are not trained")
       .field("lora", &ModelOptions::lora, optional_of(lora_section()),
-             "low-rank adapters of linear layers, which are trained instead of the layers' weights (LoRA)")
+             "low-rank adapters, trained instead of linear layers' weights (LoRA)")
       .written_if([](const ModelOptions& model) { return model.lora.has_value(); })
       .placed(&ModelOptions::place)
       .check({"layers", "inputs"}, check_names);

@@ -38,13 +38,13 @@ void check_final(const Rate& rate, const Scope& scope) {
 Is<ParameterGroup> group_section() {
   return Section<ParameterGroup>()
       .field("match", &ParameterGroup::match, list_of<std::string>(text(), {.single = true}),
-             "glob patterns over the names of parameters; one in several groups is of the first")
+             "glob patterns of parameters; the first match wins")
       .required()
       .field("rate", &ParameterGroup::rate, number().above(0), "factor of the learning rate")
       .field("weight_decay", &ParameterGroup::weight_decay, optional_of<double>(number().at_least(0)),
              "instead of the optimizer's, for norms and biases too")
       .field("freeze_until", &ParameterGroup::freeze_until, span(true),
-             "until then they keep their values; the optimizer's count of updates, and its states, begin there")
+             "until then they keep their values; their update count and states begin there")
       .written_if([](const ParameterGroup& group) { return group.freeze_until.amount > 0; })
       .placed(&ParameterGroup::place);
 }
@@ -53,13 +53,11 @@ Is<AverageOptions> average_section() {
   using Options = AverageOptions;
   return Section<Options>()
       .field("decay", &Options::decay, number().above(0).below(1).word("mean", 0),
-             "exponential moving average: the share of it that stays at an update; mean: all weights taken count the "
-             "same")
+             "exponential moving average: the share kept at an update; mean: all weights taken count the same")
       .required()
       .field("start", &Options::start, span(true), "of training, before the first weights are taken")
       .field("every", &Options::every, span(false), "from one to the next")
-      .field("evaluate", &Options::evaluate, boolean(),
-             "validation, eval, predict and export use the average; false: the weights that are trained")
+      .field("evaluate", &Options::evaluate, boolean(), "validation, eval, predict and export use the average")
       .shorthand("decay");
 }
 
@@ -93,9 +91,9 @@ void choose_rate(JobFile& job, const Catalogue& catalogue) {
 Is<LearningRateOptions> learning_rate_section(const Catalogue& catalogue) {
   return Section<Rate>()
       .field("peak", &Rate::peak, number().above(0).word("auto", 0),
-             "the rate at the end of the warm-up; auto: " + rates_by_optimizer(catalogue))
-      .field("warmup", &Rate::warmup, span(true), "how long the rate rises, in equal steps, to the peak")
-      .field("schedule", &Rate::schedule, schedule_section(catalogue), "what follows the warm-up")
+             "after the warm-up; auto: " + rates_by_optimizer(catalogue))
+      .field("warmup", &Rate::warmup, span(true), "linear warm-up to the peak")
+      .field("schedule", &Rate::schedule, schedule_section(catalogue), "after the warm-up")
       .field("reference_batch", &Rate::reference_batch, number().at_least(1).word("never", 0),
              "linear scaling: the peak is multiplied by batch_size / reference_batch")
       .shorthand("peak")
@@ -105,12 +103,10 @@ Is<LearningRateOptions> learning_rate_section(const Catalogue& catalogue) {
 Is<OptimizerOptions> optimizer_section(const Catalogue& catalogue) {
   Section<OptimizerOptions> section;
   add_options(section, catalogue.optimizers, &OptimizerOptions::kind, &OptimizerOptions::attributes);
-  section
-      .field("groups", &OptimizerOptions::groups, list_of(group_section(), {.least = 0}),
-             "parameters that are updated with another rate or weight decay, or from a later step on")
+  section.field("groups", &OptimizerOptions::groups, list_of(group_section(), {.least = 0}), "per-parameter overrides")
       .written_if([](const OptimizerOptions& options) { return !options.groups.empty(); })
       .field("average", &OptimizerOptions::average, optional_of(average_section()),
-             "a second set of weights, the average of those that training goes through (EMA, SWA)")
+             "a second set of weights, averaged over training (EMA, SWA)")
       .written_if([](const OptimizerOptions& options) { return options.average.has_value(); });
   return section;
 }

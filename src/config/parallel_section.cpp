@@ -26,8 +26,8 @@ class AutoRule : public Rule {
 Is<PartOptions> part_section() {
   using Options = PartOptions;
   return Section<Options>()
-      .field("until", &Options::until, text(), "the block or layer that the part ends with; the last part has none")
-      .field("ranks", &Options::ranks, number().at_least(1), "that compute it; all parts say it, or none")
+      .field("until", &Options::until, text(), "last block or layer of the part; the last part has none")
+      .field("ranks", &Options::ranks, number().at_least(1), "that compute it; in all parts or none")
       .written_if([](const Options& o) { return o.ranks > 0; })
       .placed(&Options::place)
       .called("a part such as {until: block6} or {until: block6, ranks: 2}");
@@ -102,21 +102,16 @@ Is<ParallelOptions> parallel_section() {
   using Options = ParallelOptions;
   return Section<Options>()
       .part("parts", {std::make_shared<PartsRule>()},
-            "the model's parts, each of which is computed on ranks of its own, which changes no bit of the result. A "
-            "number: as many, one after the other, of the same cost for a rank. A list: each ends with a block or "
-            "layer. {branches: auto}: branches that do not depend on each other, side by side. Where there are fewer "
-            "ranks than parts, neighbours are one. Layers may name their `part` instead")
+            "of the model, each on its own ranks. A number: consecutive parts of equal cost for a rank. A list: each "
+            "ends with a block or layer. {branches: auto}: independent branches side by side. With fewer ranks, "
+            "neighbours merge. Layers may name their `part` instead")
       .field("in_flight", &Options::in_flight, number().at_least(1).word("auto", 0),
-             "most micro-batches of a part that a worker keeps between their forward and their backward: more wait "
-             "less for "
-             "other parts, and take more memory")
-      .field(
-          "sharding", &Options::sharding, choice<Sharding>(),
-          "what the ranks of a model, or of a part of it, divide among them instead of each keeping all of it, which "
-          "changes no bit. none: nothing. optimizer: the optimizer's states and updates; on CPUs parameters "
-          "are in memory once for each host. gradients: these, too, which are added micro-batch by "
-          "micro-batch. parameters: these, too, between hosts, or on GPUs between ranks, which get those of "
-          "others while layers read them; and no worker keeps packed copies");
+             "most micro-batches of a part between forward and backward on a worker: more wait less for other parts "
+             "and take more memory")
+      .field("sharding", &Options::sharding, choice<Sharding>(),
+             "divided among the ranks of a model or part. optimizer: states and updates; on CPUs parameters are in "
+             "memory once per host. gradients: these too. parameters: these too, between hosts, or on GPUs between "
+             "ranks, and fetched while layers read them; no worker keeps packed copies");
 }
 
 }  // namespace lockstep::config

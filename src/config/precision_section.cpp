@@ -39,12 +39,11 @@ void check_use(const LossScaleOptions& options, const Scope& scope) {
 Section<LossScaleOptions> fp16() {
   return Section<LossScaleOptions>()
       .field("loss_scale", &LossScaleOptions::fixed, scale().word("dynamic", 0),
-             "the power of two that gradients are multiplied by while they are float16; dynamic: the largest that they "
-             "stay finite with, found while the run goes on")
+             "power of two for float16 gradients; dynamic: the largest that keeps them finite")
       .field("initial_scale", &LossScaleOptions::initial, scale(), "dynamic: the first scale, a power of two")
       .written_if(is_dynamic)
       .field("growth_interval", &LossScaleOptions::growth_interval, number().at_least(1),
-             "dynamic: updates in a row without an overflow, after which the scale is doubled")
+             "dynamic: updates without an overflow before the scale is doubled")
       .written_if(is_dynamic)
       .check({"loss_scale"},
              [](const LossScaleOptions& o, const Scope& scope) { check_scale(scope, "loss_scale", o.fixed); })

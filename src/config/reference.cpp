@@ -21,17 +21,18 @@ bool is_map(const Json& schema) {
   return schema.contains("properties");
 }
 
+/// " ≥ 1", or an interval such as " [0, 1)".
 std::string limits(const Json& schema) {
-  std::string text;
-  const auto add = [&](const char* key, const char* word) {
-    if (schema.contains(key) && schema[key] != 9007199254740991)
-      text += fmt::format(" {} {}", word, schema[key].dump());
+  const auto bound = [&](const char* key) {
+    return schema.contains(key) && schema[key] != 9007199254740991 ? schema[key].dump() : "";
   };
-  add("minimum", "≥");
-  add("exclusiveMinimum", ">");
-  add("maximum", "≤");
-  add("exclusiveMaximum", "<");
-  return text;
+  const std::string least = bound("minimum"), above = bound("exclusiveMinimum");
+  const std::string most = bound("maximum"), below = bound("exclusiveMaximum");
+  const std::string low = least + above, high = most + below;
+  if (low.empty() && high.empty()) return "";
+  if (high.empty()) return fmt::format(" {} {}", above.empty() ? "≥" : ">", low);
+  if (low.empty()) return fmt::format(" {} {}", below.empty() ? "≤" : "<", high);
+  return fmt::format(" {}{}, {}{}", above.empty() ? '[' : '(', low, high, below.empty() ? ']' : ')');
 }
 
 /// The map among a schema's forms, also inside lists; null if there is none.
@@ -57,16 +58,34 @@ bool is_bare_word_of(const Json& form, const Json& map) {
 
 std::string forms(const Json& schema);
 
-/// The placeholder of a text with a pattern.
+/// The word for a text with a pattern, which the page's head explains.
 std::string pattern_form(const std::string& pattern) {
   if (pattern.find(" of ") != std::string::npos) return "`2 of 5`";
-  if (pattern.starts_with("^top")) return "`topK`";
-  if (pattern.find('/') != std::string::npos) return "`NAME/METRIC`";
-  return pattern.find("epoch") != std::string::npos ? "`1 epoch`, `200 steps`" : "`512 MiB`";
+  if (pattern.starts_with("^top") || pattern.find('/') != std::string::npos) return "metric";
+  return pattern.find("epoch") != std::string::npos ? "period" : "bytes";
+}
+
+/// Patterns mark the forms of a metric and of a size in bytes; "" for any other value.
+std::string word_of_patterns(const Json& list) {
+  for (const auto& form : list) {
+    const std::string word = form.contains("pattern") ? pattern_form(form["pattern"].get<std::string>()) : "";
+    if (word == "bytes") return word;
+    if (word != "metric") continue;
+    const Json names = list[0].value("enum", Json::array());
+    return std::ranges::find(names, Json("loss")) == names.end() ? word : "`loss`, " + word;
+  }
+  return "";
+}
+
+/// Whether a list's items are those that stand alone before it, or the last of them.
+bool is_list_of_last(const std::string& list, const std::vector<std::string>& single) {
+  return list == fmt::format("list of {}", fmt::join(single, ", ")) || list == "list of " + single.back() ||
+         (single.back() == "name" && list == "list of names");
 }
 
 /// The forms of a value, a list of such last. A map has a section of its own, which the key links to.
 std::string alternatives(const Json& schema, const Json& list) {
+  if (const std::string word = word_of_patterns(list); !word.empty()) return word;
   const Json* map = map_of(schema);
   std::vector<std::string> single;
   std::string several;
@@ -79,15 +98,13 @@ std::string alternatives(const Json& schema, const Json& list) {
       single.push_back(text);
     }
   }
-  std::string joined = fmt::format("{}", fmt::join(single, " or "));
+  std::string joined = fmt::format("{}", fmt::join(single, ", "));
   if (several.empty()) return joined;
   if (joined.empty()) return several;
-  return several == "list of " + joined || (joined == "name" && several == "list of names")
-             ? joined + " or a list"
-             : fmt::format("{} or {}", joined, several);
+  return fmt::format("{}, {}", joined, is_list_of_last(several, single) ? "list" : several);
 }
 
-/// The forms that a value may take, but for a map: "integer ≥ 1 or `auto`".
+/// The forms that a value may take, but for a map: "`auto`, integer ≥ 1".
 std::string forms(const Json& schema) {
   for (const auto* several : {"oneOf", "anyOf"}) {
     if (schema.contains(several) && !is_map(schema)) return alternatives(schema, schema[several]);
@@ -103,9 +120,11 @@ std::string forms(const Json& schema) {
     const std::string item = forms(schema["items"]);
     return item.empty() ? "list" : item == "name" ? "list of names" : "list of " + item;
   }
-  if (type == "boolean") return "`true`, `false`";
+  if (type == "boolean") return "boolean";
   if (type == "string" && schema.contains("pattern")) return pattern_form(schema["pattern"].get<std::string>());
-  return type == "string" ? "text" : type + limits(schema);
+  if (type == "string") return "text";
+  const std::string bounds = limits(schema);
+  return type == "number" && !bounds.empty() ? bounds.substr(1) : type + bounds;
 }
 
 /// What a row says of a key.
@@ -169,10 +188,14 @@ class Page {
   /// The alternatives of a map, then its other keys, less the rows that an earlier section has.
   void tables(const std::string& path, const std::vector<Row>& all) {
     std::map<std::string, std::vector<std::string>> elsewhere;  // path -> keys
+    std::map<std::string, std::size_t> lengths;                 // path -> bytes of these rows
     for (const auto& row : all) {
-      if (const auto at = rows_.find(line(row)); at != rows_.end()) elsewhere[at->second].push_back(row.key);
+      const auto at = rows_.find(line(row));
+      if (at == rows_.end()) continue;
+      elsewhere[at->second].push_back(row.key);
+      lengths[at->second] += at->first.size();
     }
-    std::erase_if(elsewhere, [](const auto& entry) { return entry.second.size() < kWorthALink; });
+    std::erase_if(elsewhere, [&](const auto& entry) { return lengths[entry.first] < kWorthALink; });
     std::string one_of, others;
     for (const auto& row : all) {
       const auto at = rows_.emplace(line(row), path).first;
@@ -223,7 +246,7 @@ class Page {
     return false;
   }
 
-  static constexpr std::size_t kWorthALink = 2;  // rows that are replaced by a link to an earlier section
+  static constexpr std::size_t kWorthALink = 100;  // bytes of rows that a link to an earlier section replaces
 
   std::map<std::string, std::string> sections_;  // map schema -> the path whose section shows it
   std::map<std::string, std::string> rows_;      // row -> the path whose section has it
@@ -232,21 +255,21 @@ class Page {
 
 constexpr const char* kHead = R"(# The job file
 
-Written by `lockstep schema --markdown` from the declarations that parse the file. `lockstep schema` prints the
-same as a JSON Schema (draft-07), for editors.
+Printed by `lockstep schema --markdown`; `lockstep schema` prints a JSON Schema (draft-07) for editors.
 
 A job is one YAML file with the root key `job`. The root key `sweep` is a [search](sweeps.md) over its settings; other
 root keys belong to the Helm chart.
 
-- **Maps.** A key that is a link takes a map with the keys of that section. Of those under "One of", a map has exactly
-  one: `optimizer: {sgd: {momentum: 0.9}}`. Another value that a key takes is short for
-  a map; so is the bare name if every setting has a default: `optimizer: sgd`.
-- **Overrides.** `lockstep train job.yaml batch_size=256 data.train.images=/data/c10.tar.zst` sets values by path,
-  without the leading `job.`; list items by number (`model.layers[2].conv.filters=64`). Setting one of two alternatives
-  replaces the other.
+- **Maps.** A key that is a link takes a map with the keys of that section, exactly one of those under "One of":
+  `optimizer: {sgd: {momentum: 0.9}}`. Any other value is short for a map; so is the bare name if every setting has a
+  default: `optimizer: sgd`.
+- **Values.** `[0, 1)` is a number from 0 to below 1. A *period* is `1 epoch` or `200 steps`; *bytes* are an integer or
+  `512 MiB`; a *metric* is [one of these](losses-and-metrics.md#metrics), with several losses `NAME/METRIC`. An integral
+  real number is an integer (`1e+06`); integers go up to 2^53 - 1.
+- **Overrides.** `lockstep train job.yaml batch_size=256 model.layers[2].conv.filters=64` sets values by path, without
+  the leading `job.`. Setting one of two alternatives replaces the other.
 - **Paths** are relative to the job file's folder if they exist there, else to the working directory; those of
   overrides to the working directory. Data paths may be globs.
-- **Numbers.** An integral real number is an integer (`1e+06`). Integers go up to 2^53 - 1.
 - **Text.** Quote what looks like a number or `true`, and what Helm or YAML 1.1 reads differently: `yes`, `No`, `TRUE`,
   `010`, `0x1f`, `1_000`, `12:30`, `2024-01-01`, as a value or a key. Unquoted, these are refused in files and text on
   the command line.

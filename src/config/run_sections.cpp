@@ -31,30 +31,28 @@ Is<EarlyStopOptions> early_stop_section(const Catalogue& catalogue) {
       .initially([](Options& o) { o.patience = 5; })
       .field("metric", &Options::metric, metric_or_loss(catalogue), "what must improve")
       .required()
-      .field("patience", &Options::patience, number().at_least(1), "evaluations without a better value before the end")
-      .field("min_delta", &Options::min_delta, number().at_least(0), "by how much more a value must be better to count")
+      .field("patience", &Options::patience, number().at_least(1), "evaluations without improvement before the end")
+      .field("min_delta", &Options::min_delta, number().at_least(0), "minimum improvement")
       .field("restore_best", &Options::restore_best, boolean(),
-             "what uses the run takes its best checkpoint instead of the newest: eval, predict, export, initialize, "
-             "a sweep; needs checkpoint.best");
+             "eval, predict, export, initialize and sweeps take the best checkpoint; needs checkpoint.best");
 }
 
 Is<InitializeOptions> initialize_section() {
   using Options = InitializeOptions;
   return Section<Options>()
       .field("from", &Options::from, existing_file(),
-             "the first values of parameters: a safetensors file, the index (.json) of several, a folder of Hugging "
-             "Face's, a checkpoint or a run's directory")
+             "a safetensors file, the index (.json) of several, a folder of Hugging Face's, a checkpoint or a run's "
+             "directory")
       .required()
       .field("only", &Options::only, list_of<std::string>(text(), {.least = 0, .single = true}),
-             "glob patterns over parameter names; empty: every parameter")
-      .field(
-          "names", &Options::names, choice<WeightNames>(),
-          "whose names and order of elements the file has; torch: a linear layer behind a flatten has its columns in "
-          "the order channel, height, width, and names of its norms and recurrent layers are known; torchvision: "
-          "the names of its ResNet or MobileNetV2; huggingface: those of its GPT-2, Llama, BERT or ViT; auto: as the "
-          "file's names and metadata (format: lockstep or pt) say, and refused where the order matters and nobody says")
+             "glob patterns of parameters; empty: all")
+      .field("names", &Options::names, choice<WeightNames>(),
+             "the file's names and order of elements. torch: columns of a linear layer behind a flatten are channel, "
+             "height, width; names of norms and recurrent layers are known. torchvision: ResNet, MobileNetV2; "
+             "huggingface: GPT-2, Llama, BERT, ViT. auto: by the file's names and metadata (format: lockstep or pt), "
+             "refused where the order matters and is unknown")
       .field("map", &Options::map, map_of<std::string>(text(), "names"),
-             "other names in the file, by the model's: {head.*: fc.*}; a * at the end of both is what is left")
+             "other names in the file: {head.*: fc.*}; a * at both ends is the rest")
       .shorthand("from");
 }
 
@@ -64,14 +62,13 @@ Is<CheckpointOptions> checkpoint_section(const Catalogue& catalogue) {
       .word(
           "never", [](Options& o) { o.never = true; }, [](const Options& o) { return o.never; })
       .field("every", &Options::every, span(false), "how often; also at the end")
-      .field("keep", &Options::keep, number().at_least(1), "how many of the newest stay")
-      .field("keep_every", &Options::keep_every, optional_of(span(false)), "those of such steps stay, too")
+      .field("keep", &Options::keep, number().at_least(1), "newest checkpoints kept")
+      .field("keep_every", &Options::keep_every, optional_of(span(false)), "keep those of such steps too")
       .field("best", &Options::best, metric_or_loss(catalogue), "keep the best by this metric too")
-      .field("part_bytes", &Options::part_bytes, bytes(), "about the size of a file; more files let more ranks write")
-      .field(
-          "copy_to", &Options::copy_to, text(),
-          "an object store, s3://BUCKET/KEY: checkpoints are copied there, below the run directory's path, and a run "
-          "whose directory has none goes on from the newest copy")
+      .field("part_bytes", &Options::part_bytes, bytes(), "approximate size of a file; more files let more ranks write")
+      .field("copy_to", &Options::copy_to, text(),
+             "s3://BUCKET/KEY: copies of checkpoints, below the run directory's path; a run whose directory has none "
+             "continues from the newest copy")
       .check({"copy_to"}, [](const Options& o, const Scope& scope) {
         if (o.copy_to.empty() || is_remote(o.copy_to)) return;
         scope.problem("copy_to", fmt::format("expected s3://BUCKET/KEY, found '{}'", o.copy_to));
@@ -84,18 +81,13 @@ Is<TelemetryOptions> prometheus_section() {
       .word(
           "never", [](Options& o) { o.prometheus_port = 0; }, [](const Options& o) { return o.prometheus_port == 0; })
       .initially([](Options& o) { o.prometheus_port = 9840; })
-      .field(
-          "address", &Options::prometheus_address, text(),
-          "IP address of this host that ranks listen on; 0.0.0.0: all of IPv4, `::` all. Who can reach it can read the "
-          "metrics")
+      .field("address", &Options::prometheus_address, text(),
+             "that ranks listen on; 0.0.0.0: all of IPv4, `::` all. Who can reach it can read the metrics")
       .field("port", &Options::prometheus_port, number().at_least(1).at_most(65535),
-             "of local rank 0; others follow. One that is in use is replaced, as metrics/targets.json then says")
-      .field(
-          "linger", &Options::linger_seconds, number().at_least(0).word("auto", -1),
-          "seconds that a rank waits at its end for a last scrape, by which Prometheus knows that the run has ended; "
-          "`auto`: at most 30, and only if it has been scraped before")
-      .field("targets", &Options::targets_folder, text(),
-             "a folder for RUN.json, the same as metrics/targets.json: Prometheus can watch all files of one folder")
+             "of local rank 0; others follow. One in use is replaced, see metrics/targets.json")
+      .field("linger", &Options::linger_seconds, number().at_least(0).word("auto", -1),
+             "seconds a rank waits at its end for a last scrape; `auto`: at most 30, and only if scraped before")
+      .field("targets", &Options::targets_folder, text(), "a folder for RUN.json, a copy of metrics/targets.json")
       .check({"address"}, [](const Options& o, const Scope& scope) {
         if (is_ip_address(o.prometheus_address)) return;
         scope.problem("address", fmt::format("expected an IP address, found '{}'", o.prometheus_address));
@@ -108,22 +100,21 @@ Is<TensorboardOptions> tensorboard_section() {
       .initially([](Options& o) { o.enabled = true; })
       .field("enabled", &Options::enabled, boolean(), "whether they are written")
       .field("histograms", &Options::histograms, span(true),
-             "how often weights and gradients are shown, and the first filters; 0 steps: never. After 512 times only "
-             "every second time, after 1,024 every fourth, and so on")
-      .field("images", &Options::images, boolean(),
-             "a sheet of inputs as the steps see them, and the filters of the first convolution")
+             "weights, gradients and first filters; 0 steps: never. After 512 every second time, after 1,024 every "
+             "fourth, ...")
+      .field("images", &Options::images, boolean(), "inputs of the steps, and the filters of the first convolution")
       .shorthand("enabled");
 }
 
 Is<TelemetryOptions> telemetry_section() {
   using Options = TelemetryOptions;
   return Section<Options>()
-      .part("prometheus", prometheus_section(), "metrics over HTTP, and where they are: metrics/targets.json")
+      .part("prometheus", prometheus_section(), "metrics over HTTP; metrics/targets.json has the addresses")
       .field("tensorboard", &Options::tensorboard, tensorboard_section(),
-             "TensorBoard's event files, in `tensorboard` of the run directory; off, unless this is true or a map")
+             "event files in `tensorboard` of the run directory; off, unless true or a map")
       .field("every", &Options::every, optional_of(span(false)),
-             "which steps events.jsonl and TensorBoard's curves have; if it is left out, the first 32,768, then every "
-             "second one up to twice as many, every fourth one up to four times as many, and so on");
+             "steps in events.jsonl and TensorBoard's curves; default: the first 32,768, then every second up to twice "
+             "as many, every fourth up to four times as many, ...");
 }
 
 Is<BalanceOptions> balance_section() {
@@ -131,15 +122,12 @@ Is<BalanceOptions> balance_section() {
   return Section<Options>()
       .word(BalanceMode::automatic, &Options::mode)
       .word(BalanceMode::equal, &Options::mode)
-      .field(
-          "weights", &Options::weights, map_of<double>(number().above(0), "names and numbers"),
-          "relative numbers of micro-batches by host, or by a processor model or a part of its name; 1 where not named")
+      .field("weights", &Options::weights, map_of<double>(number().above(0), "names and numbers"),
+             "micro-batches in proportion, by host or (part of) a processor model's name; 1 where not named")
       .alternative(BalanceMode::weights, &Options::mode)
       .field("prometheus", &Options::prometheus, text(),
-             "URL of a Prometheus server that has scraped earlier runs: as auto, but the first micro-batch assignment "
-             "is by "
-             "what "
-             "a micro-batch took then, by host and processor model")
+             "URL of a Prometheus server: as auto, but the first assignment is by earlier runs, by host and processor "
+             "model")
       .alternative(BalanceMode::prometheus, &Options::mode)
       .check({"prometheus"}, [](const Options& o, const Scope& scope) {
         const std::string& url = o.prometheus;

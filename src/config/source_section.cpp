@@ -106,7 +106,7 @@ Is<Source> files(const std::string& fetched_as) {
 Section<Source> from_files(const std::string& fetched_as = "") {
   return Section<Source>()
       .initially([](Source& source) { source.count = 0; })
-      .part("path", files(fetched_as), "a file, a folder, a glob or a list of such, read as one set")
+      .part("path", files(fetched_as), "a file, a folder, a glob or a list, read as one set")
       .required()
       .shorthand("path")
       .placed(&Source::place);
@@ -115,9 +115,8 @@ Section<Source> from_files(const std::string& fetched_as = "") {
 Section<Source> samples(const std::string& fetched_as = "") {
   return from_files(fetched_as)
       .field("count", &Source::count, number().at_least(1).word("all", 0),
-             "how many samples to take, spread evenly over the set")
-      .field("bad_samples", &Source::bad_samples, choice<BadWhenIndexed>(),
-             "what to do with a sample that is found to be bad when the set is indexed");
+             "samples to take, spread evenly over the set")
+      .field("bad_samples", &Source::bad_samples, choice<BadWhenIndexed>(), "found by indexing");
 }
 
 /// One of Source::attributes.
@@ -133,24 +132,20 @@ Is<std::vector<std::string>> class_names() {
 Section<Source> classified(Section<Source> section) {
   return section
       .field("classes", &Source::classes, class_names(),
-             "the classes in the order of their numbers, which is that of a model's outputs: those of the data, which "
-             "are in the order of their names otherwise")
+             "class names in the order of the model's outputs; default: the data's, by name")
       .written_if([](const Source& source) { return !source.classes.empty(); });
 }
 
 /// With a file of weights, for what has no column for them.
 Section<Source> weighted(Section<Source> section) {
-  return section.field("weights", &Source::weights, existing_file(),
-                       "a file with a number a line, one for each sample: how much its loss counts in training");
+  return section.field("weights", &Source::weights, existing_file(), "a file of loss weights, one per line");
 }
 
 /// Folders and archives that hold a training set and a test set.
 Section<Source> parted(const std::string& fetched_as) {
   return weighted(classified(samples(fetched_as)))
-      .field(
-          "part", &Source::part, choice<SourcePart>(),
-          "which files a folder or archive stands for; auto: those for testing under validation and test, else those "
-          "for training");
+      .field("part", &Source::part, choice<SourcePart>(),
+             "of a folder or archive; auto: test under validation and test, else train");
 }
 
 /// With the length of a sample in tokens. `tokenizer`: the usual one.
@@ -169,16 +164,15 @@ Section<Source> of_tokens(Section<Source> section, std::int64_t context, Tokeniz
 Section<Source> windows(bool evaluates) {
   return of_tokens(from_files(), 64, Tokenizer::characters, evaluates, "length of a window, in tokens")
       .field("masked", &Source::masked, number().above(0).below(1).word("never", 0),
-             "hide this share of a window's tokens and predict them, as BERT does; never: predict the next token")
+             "hide and predict this share of a window's tokens (BERT); never: predict the next token")
       .written_if([](const Source& source) { return source.masked > 0; })
       .field("masked_span", &Source::masked_span, number().at_least(1),
-             "how many tokens are hidden beside each other, on average")
+             "mean number of neighboring tokens hidden together")
       .written_if([](const Source& source) { return source.masked > 0; })
-      .part(
-          "mask_token",
-          setting({.name = "mask_token", .kind = AttributeKind::integer, .doc = "", .optional = true, .minimum = 0}),
-          "the number of the token that hides others; without it the tokenizer's own, [MASK] or <mask>, else one more "
-          "at the end of the vocabulary")
+      .part("mask_token",
+            setting({.name = "mask_token", .kind = AttributeKind::integer, .doc = "", .optional = true, .minimum = 0}),
+            "number of the hiding token; default: the tokenizer's [MASK] or <mask>, else one more at the end of the "
+            "vocabulary")
       .check({"masked", "mask_token"},
              [](const Source& source, const Scope& scope) {
                if (source.masked > 0 || !source.attributes.has("mask_token")) return;
@@ -198,36 +192,33 @@ Section<Source> with_word(Section<Source> section, const std::string& name, cons
 }
 
 Section<Source> in_class_folders(Section<Source> section) {
-  return with_word(
-      std::move(section), "class_folder", {"innermost", "outermost"},
-      "which of nested folders is a file's class; without it the innermost, unless folders of one name lie "
-      "in several");
+  return with_word(std::move(section), "class_folder", {"innermost", "outermost"},
+                   "of nested folders, the class; default: the innermost, unless folders of one name are in several");
 }
 
 Section<Source> tokens(bool evaluates) {
   return with_word(windows(evaluates), "dtype", {"uint16", "uint32", "int32", "int64"},
-                   "the type of the numbers, little-endian; without it uint16, or what the tokenizer beside the file "
-                   "says");
+                   "little-endian; default: uint16, or as the tokenizer beside the file");
 }
 
 Section<Source> texts(bool evaluates) {
   return of_tokens(in_class_folders(weighted(classified(samples()))), 128, Tokenizer::bytes, evaluates,
                    "most tokens of a text; longer ones are cut off")
-      .field("text", &Source::text_column, text(), "the column, or the entry of a line, that is the text")
-      .field("label", &Source::label_column, text(), "the column, or the entry of a line, that is the class");
+      .field("text", &Source::text_column, text(), "column or entry of the text")
+      .field("label", &Source::label_column, text(), "column or entry of the class");
 }
 
 /// With the reader's own attributes. Where none must be given, a bare value is the path.
 Section<Source> own(const NamedAttributes& reader) {
   Section<Source> section = attributes_section(reader, &Source::attributes);
-  section.part("path", files(""), "a file, a folder, a glob or a list of such, read as one set").required();
+  section.part("path", files(""), "a file, a folder, a glob or a list, read as one set").required();
   const auto& attributes = reader.attributes;
   if (std::all_of(attributes.begin(), attributes.end(), [](const auto& a) { return a.default_value || a.optional; })) {
     section.shorthand("path");
   }
   return weighted(section
                       .field("count", &Source::count, number().at_least(1).word("all", 0),
-                             "how many samples to take, spread evenly over the set")
+                             "samples to take, spread evenly over the set")
                       .placed(&Source::place));
 }
 
@@ -236,14 +227,13 @@ Section<Source> digits() {
       .initially([](Source& source) { source.count = 12000; })
       .field("count", &Source::count, number().at_least(1), "how many samples")
       .field("first", &Source::first, number().at_least(0), "index of the first; other indices are other samples")
-      .field("pairs", &Source::pairs, boolean(), "two digits a sample, left and right, and whether they are equal")
-      .field("masks", &Source::masks, boolean(),
-             "beside each image a mask: an image of where the ink is, 1, and is not, 0")
+      .field("pairs", &Source::pairs, boolean(),
+             "two digits a sample, left and right; the label is whether they are equal")
+      .field("masks", &Source::masks, boolean(), "beside each image a mask: 1 where the ink is, else 0")
       .written_if([](const Source& source) { return source.masks; })
-      .field("same", &Source::same, boolean(), "with pairs: the two are equal, and the label is which digit they are")
+      .field("same", &Source::same, boolean(), "with pairs: both are equal, and the label is the digit")
       .written_if([](const Source& source) { return source.same; })
-      .field("triplets", &Source::triplets, boolean(),
-             "three digits a sample, anchor, positive and negative: the first two are equal, the third is another")
+      .field("triplets", &Source::triplets, boolean(), "three digits a sample: anchor, positive (equal), negative")
       .written_if([](const Source& source) { return source.triplets; })
       .shorthand("count")
       .placed(&Source::place);
@@ -256,13 +246,13 @@ Is<std::vector<std::string>> column_names() {
 Section<Source> image_table() {
   return weighted(samples())
       .field("target", &Source::target, column_names(),
-             "the columns of numbers to predict, instead of the class in the column label")
+             "columns of numbers to predict, instead of the class in the column label")
       .written_if([](const Source& source) { return !source.target.empty(); })
-      .field("mask", &Source::mask, text(), "the column of masks, PNG files whose pixels are numbers of classes")
+      .field("mask", &Source::mask, text(), "column of masks: PNG files with class numbers as pixels")
       .written_if([](const Source& source) { return !source.mask.empty(); })
-      .field("classes", &Source::classes, class_names(),
-             "the classes in the order of their numbers: of a mask's pixels, from 0 on, unless `values` says other "
-             "numbers; without `mask` as elsewhere, those of the column label")
+      .field(
+          "classes", &Source::classes, class_names(),
+          "class names in the order of a mask's pixels from 0 on, or as `values`; without `mask`, of the column label")
       .written_if([](const Source& source) { return !source.classes.empty(); })
       .part("values",
             setting({.name = "values",
@@ -271,7 +261,7 @@ Section<Source> image_table() {
                      .optional = true,
                      .minimum = 0,
                      .maximum = 255}),
-            "of a mask: the pixel value of each of `classes`, as [0, 255] for masks in black and white")
+            "of a mask: each class's pixel value, as [0, 255]")
       .written_if([](const Source& source) { return !source.mask.empty(); })
       .part("ignored",
             setting({.name = "ignored",
@@ -280,8 +270,7 @@ Section<Source> image_table() {
                      .optional = true,
                      .minimum = -1,
                      .maximum = 255}),
-            "of a mask: the pixel value that counts neither in the loss nor in metrics, unless it is one of `values`; "
-            "-1: none; by default 255")
+            "of a mask: the pixel value left out of loss and metrics, unless in `values`; -1: none; default 255")
       .written_if([](const Source& source) { return !source.mask.empty(); })
       .check({"mask", "classes"},
              [](const Source& source, const Scope& scope) {
@@ -347,15 +336,15 @@ Section<Source> series(Section<Source> section) {
         source.horizon = {1};
       })
       .field("window", &Source::window, number().at_least(1).word("never", 0),
-             "a sample is so many rows in a row, of a time series; never: a row")
+             "consecutive rows of a sample of a time series; never: a row")
       .written_if(is_series)
       .part("horizon", {std::make_shared<HorizonRule>()},
-            "with window: how many rows behind it are predicted, by default 1; or which, as [24] for the 24th alone")
+            "with window: rows behind it to predict, default 1; or which, as [24] for the 24th alone")
       .written_if(is_series)
-      .field("series", &Source::series, text(), "with window: the column that tells several series apart")
+      .field("series", &Source::series, text(), "with window: the column that tells series apart")
       .written_if([](const Source& source) { return !source.series.empty(); })
       .field("time", &Source::time, text(),
-             "with window: the column of times, by which the rows must be in order, and are split")
+             "with window: the column of times, in whose order rows must be, and are split")
       .written_if([](const Source& source) { return !source.time.empty(); })
       .check({"window"},
              [](const Source& source, const Scope& scope) {
@@ -377,51 +366,46 @@ Section<Source> table() {
   return series(
       classified(samples())
           .field("target", &Source::target, column_names(),
-                 "the column to predict, or a pattern of names (price_*); several are predicted at once, as numbers")
+                 "column to predict, or a pattern (price_*); several as numbers")
           .required()
           .field("features", &Source::features, column_names(),
-                 "the columns to predict from, or patterns of their names (pixel*); without it all others")
-          .field("except", &Source::except, column_names(),
-                 "columns that are no features, or patterns of their names: identifiers, what is known only afterwards")
+                 "columns to predict from, or patterns (pixel*); default: all others")
+          .field("except", &Source::except, column_names(), "columns that are no features, or patterns")
           .written_if([](const Source& source) { return !source.except.empty(); })
           .field("unknown", &Source::unknown, choice<UnknownCategory>(),
-                 "what to do with a category that the training set lacks; ignore: it is none of the others")
+                 "a category that the training set lacks; ignore: it is none of the others")
           .written_if([](const Source& source) { return source.unknown != UnknownCategory::refuse; })
-          .field("categorical", &Source::categorical, column_names(),
-                 "columns of numbers that are names: categories, or the target's classes; or patterns")
-          .field("weight", &Source::weight, text(),
-                 "the column that says how much a row's loss counts in training; it is no feature"));
+          .field("categorical", &Source::categorical, column_names(), "columns of numbers that are names, or patterns")
+          .field("weight", &Source::weight, text(), "column of loss weights for training; it is no feature"));
 }
 
 }  // namespace
 
 std::vector<SourceFormat> source_formats(const Catalogue& catalogue, bool evaluates) {
   Section<Source> idx = parted("mnist");
-  idx.field("labels", &Source::labels, existing_file(), "the file of labels, where it is not beside the images");
+  idx.field("labels", &Source::labels, existing_file(), "the file of labels, if not beside the images");
   Section<Source> text_windows = windows(evaluates), labelled_texts = texts(evaluates);
   for (Section<Source>* section : {&text_windows, &labelled_texts}) {
     section->part("tokenizer", Is<Source>{std::make_shared<TokenizerRule>(evaluates)},
-                  "what a token is: characters, bytes, or the tokens of a tokenizer.json, or of a folder that "
-                  "holds one, or vocab.json and merges.txt" +
+                  "characters, bytes, tokenizer.json, a folder that holds one, or vocab.json and merges.txt" +
                       std::string(evaluates ? "; auto: as in training" : ""));
   }
   std::vector<SourceFormat> formats;
   const auto add = [&](SourceKind kind, const std::string& doc, const Is<Source>& settings) {
     formats.push_back({std::string(name_of(kind)), kind, doc, settings});
   };
-  add(SourceKind::digits, "handwritten-like digits that the program draws itself (synthetic), 28 x 28", digits());
+  add(SourceKind::digits, "synthetic handwritten-like digits, 28 x 28", digits());
   add(SourceKind::images, "JPEG and PNG files in class folders, or .tar, .tar.gz, .tar.zst of such",
       in_class_folders(weighted(classified(samples()))));
   add(SourceKind::idx, "MNIST's format, also .gz", idx);
   add(SourceKind::cifar, "CIFAR's binary format, or its official archive", parted("cifar10"));
   add(SourceKind::text, "plain text, in windows", text_windows);
-  add(SourceKind::texts, "texts with a class each: files in class folders, a CSV, .parquet or .jsonl", labelled_texts);
-  add(SourceKind::tokens, "tokens as bare numbers, in windows", tokens(evaluates));
-  add(SourceKind::csv, "a table that names the files and labels of each sample", image_table());
-  add(SourceKind::table,
-      "a CSV or Parquet file of numbers and categories, of which some columns are predicted from the others", table());
-  add(SourceKind::packed, "what `lockstep data pack` wrote", weighted(classified(samples())));
-  add(SourceKind::program, "samples that the program supplies which calls train_job()",
+  add(SourceKind::texts, "classified texts: files in class folders, a CSV, .parquet or .jsonl", labelled_texts);
+  add(SourceKind::tokens, "bare token numbers, in windows", tokens(evaluates));
+  add(SourceKind::csv, "a table that names the files and labels of samples", image_table());
+  add(SourceKind::table, "a CSV or Parquet file, some columns predicted from the others", table());
+  add(SourceKind::packed, "output of `lockstep data pack`", weighted(classified(samples())));
+  add(SourceKind::program, "samples of the program that calls train_job()",
       Section<Source>().placed(&Source::place));
   for (const auto& reader : catalogue.readers)
     formats.push_back({reader.name, SourceKind::own, reader.doc, own(reader)});

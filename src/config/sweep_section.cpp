@@ -29,7 +29,7 @@ Is<SweepParameter> range_section(bool positive) {
       .field("high", &SweepParameter::high, number(), "largest value")
       .required()
       .field("points", &SweepParameter::points, number().at_least(2).word("none", 0),
-             "for a grid: how many values, evenly spaced (on the logarithmic scale, for log_uniform), with both ends")
+             "for a grid: evenly spaced values (log_uniform: on the logarithmic scale), with both ends")
       .called("a map with low and high")
       .check({"low", "high"}, check_range);
 }
@@ -57,14 +57,13 @@ Is<SweepParameter> parameter_section() {
   return Section<P>()
       .placed(&P::place)
       .field("choice", &P::choices, list_of<std::string>(any_value(), {.least = 1, .single = false, .unique = true}),
-             "one of these values, of any type, each as likely")
+             "one of these values, of any type")
       .alternative(Distribution::choice, &P::distribution)
       .option(Distribution::uniform, &P::distribution, range_section(false), "a real number")
       .option(Distribution::log_uniform, &P::distribution, range_section(true),
               "a real number whose logarithm is uniform")
-      .option(Distribution::integers, &P::distribution, integers_section(), "an integer, each as likely")
-      .field("when", &P::when, conditions(),
-             "only if parameters further up have these values (one value, or a list of them)")
+      .option(Distribution::integers, &P::distribution, integers_section(), "an integer")
+      .field("when", &P::when, conditions(), "only if earlier parameters have these values (one, or a list)")
       .called("a map with one of choice, uniform, log_uniform, integers");
 }
 
@@ -73,32 +72,31 @@ Is<SweepBudget> budget_section() {
       .field("trials", &SweepBudget::trials, number().at_least(1).word("unlimited", 0), "trials in all")
       .field("steps", &SweepBudget::steps, number().at_least(1).word("unlimited", 0), "steps of all trials together")
       .field("device_seconds", &SweepBudget::device_seconds, number().above(0).word("unlimited", 0),
-             "time of all trials together: seconds times ranks. How many trials that is depends on the machine")
+             "seconds times ranks of all trials; their number then depends on the machine")
       .shorthand("trials");
 }
 
 Is<HalvingOptions> halving_section() {
   return Section<HalvingOptions>()
-      .field("min_steps", &HalvingOptions::min_steps, number().at_least(1),
-             "steps after which trials are first compared")
+      .field("min_steps", &HalvingOptions::min_steps, number().at_least(1), "steps before trials are first compared")
       .required()
       .field("reduction", &HalvingOptions::reduction, number().at_least(2),
-             "one in so many trials is trained further, for so many times the steps");
+             "one in this many trials continues, for this many times the steps");
 }
 
 Is<PopulationOptions> population_section() {
   using P = PopulationOptions;
   return Section<P>()
-      .field("members", &P::members, number().at_least(2), "trials that are trained beside each other")
+      .field("members", &P::members, number().at_least(2), "trials trained together")
       .required()
-      .field("every", &P::every, number().at_least(1), "steps of a generation, after which members are compared")
+      .field("every", &P::every, number().at_least(1), "steps of a generation")
       .required()
       .field("fraction", &P::fraction, number().above(0).at_most(0.5),
-             "of the members, at least one, that is replaced by copies of as many of the best after each generation")
+             "of the members, at least one, replaced by copies of the best after each generation")
       .field("resample", &P::resample, number().at_least(0).at_most(1),
-             "probability that a setting of a copy is drawn anew, a number or a choice")
+             "probability that a copy's setting is drawn anew")
       .field("perturb", &P::perturb, number().at_least(0).below(1),
-             "numbers that are not drawn anew are multiplied by 1 - perturb or 1 + perturb, within their distribution");
+             "other numbers are multiplied by 1 - perturb or 1 + perturb, within their distribution");
 }
 
 Is<SweepOptions> method_section() {
@@ -111,8 +109,7 @@ Is<SweepOptions> method_section() {
              "asynchronous successive halving: the best trials are trained further")
       .alternative(SearchMethod::halving, &Options::method)
       .field("population", &Options::population, population_section(),
-             "population based training: after each generation the worst members go on as copies of the best ones, "
-             "with other settings")
+             "population based training: copies of the best members, with other settings, replace the worst")
       .alternative(SearchMethod::population, &Options::method)
       .called("grid, random, tpe, or a map with halving or population");
 }
@@ -202,19 +199,18 @@ void check_budget(const SweepOptions& sweep, const Scope& scope) {
 Is<SweepOptions> sweep_section(const Catalogue& catalogue) {
   using Options = SweepOptions;
   return Section<Options>()
-      .field("name", &Options::name, text(), "of the sweep; the file's name by default")
-      .field("directory", &Options::directory, text(), "for trials and results; sweeps/<name> by default")
+      .field("name", &Options::name, text(), "default: the file's name")
+      .field("directory", &Options::directory, text(), "for trials and results; default: sweeps/<name>")
       .field("job", &Options::job, existing_file(), "the job file, if the job is not in this file")
       .field("seed", &Options::seed, number().at_least(0), "of the search; trials have the job's seed")
-      .part("method", method_section(), "how the settings of a trial are chosen")
-      .field("metric", &Options::metric, metric_or_loss(catalogue),
-             "of the validation set, by which trials are judged: its value in the last evaluation")
+      .part("method", method_section(), "how settings are chosen")
+      .field("metric", &Options::metric, metric_or_loss(catalogue), "judges trials by the last evaluation")
       .required()
       .field("direction", &Options::direction, choice<Direction>(), "auto: as is better for that metric")
       .field("budget", &Options::budget, budget_section(),
-             "when no more trials begin; a number is a number of trials. A grid ends by itself")
+             "after which no trial begins; a number: of trials. A grid ends by itself")
       .field("parameters", &Options::parameters, parameters(parameter_section()),
-             "what is searched: paths of the job, as overrides write them, and what their values are drawn from")
+             "paths of the job, as in overrides, and distributions")
       .required()
       .called("a map")
       .check({"parameters"}, check_conditions)

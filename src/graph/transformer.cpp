@@ -17,7 +17,7 @@ TransformerSize with_given(TransformerSize size, const Attributes& attributes) {
 AttributeSpec transformer_dropout() {
   return {.name = "dropout",
           .kind = AttributeKind::number,
-          .doc = "share of activations dropped after the embedding and before each residual addition",
+          .doc = "dropout rate after the embedding and before each residual addition",
           .default_value = Attribute(0.0),
           .minimum = 0,
           .maximum = 0.999};
@@ -25,7 +25,7 @@ AttributeSpec transformer_dropout() {
 
 AttributeSpec transformer_positions() {
   return {.name = "positions",
-          .doc = "most tokens of a sample, for which there are learned positions; the data set's by default",
+          .doc = "learned positions, the most tokens of a sample; default: the data set's",
           .optional = true,
           .minimum = 1};
 }
@@ -39,7 +39,7 @@ Attributes learned_positions(const Attributes& attributes) {
 AttributeSpec transformer_epsilon(const std::string& usual) {
   return {.name = "epsilon",
           .kind = AttributeKind::number,
-          .doc = "added to the variance in norms; without it " + usual,
+          .doc = "added to the variance in norms; default " + usual,
           .optional = true,
           .minimum = 0};
 }
@@ -50,7 +50,7 @@ double epsilon_of(const Attributes& attributes, double usual) {
 
 AttributeSpec transformer_hidden() {
   return {.name = "hidden",
-          .doc = "features between the linear layers of a block; without it 4 times the width",
+          .doc = "features between a block's linear layers; default: 4 times the width",
           .optional = true,
           .minimum = 1};
 }

@@ -14,14 +14,13 @@ namespace lockstep::ops {
 inline std::vector<AttributeSpec> initializer_attributes(const std::string& default_value = "uniform") {
   return {{.name = "init",
            .kind = AttributeKind::text,
-           .doc = "first values of the weight: uniform (bound 1/sqrt(fan in)), normal (see std), truncated_normal, "
-                  "he_normal, he_normal_fan_out, he_uniform, xavier_normal, xavier_uniform or zeros",
+           .doc = "first values of the weight; uniform: bound 1/sqrt(fan in); normal: see std",
            .default_value = default_value,
            .choices = {"uniform", "normal", "truncated_normal", "he_normal", "he_normal_fan_out", "he_uniform",
                        "xavier_normal", "xavier_uniform", "zeros"}},
           {.name = "std",
            .kind = AttributeKind::number,
-           .doc = "standard deviation; given alone it means init: normal (0.02 for normal where it is not given)",
+           .doc = "standard deviation; alone it means init: normal, whose default is 0.02",
            .optional = true,
            .minimum = 0}};
 }

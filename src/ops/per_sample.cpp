@@ -90,7 +90,7 @@ AttributeSpec ignored_index_attribute() {
 AttributeSpec focal_attribute() {
   return {.name = "focal",
           .kind = AttributeKind::number,
-          .doc = "gamma of the focal loss: terms are multiplied by (1 - p)^gamma, so that what is easy counts less",
+          .doc = "gamma of the focal loss: terms are multiplied by (1 - p)^gamma",
           .optional = true,
           .minimum = 0};
 }

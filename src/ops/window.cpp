@@ -96,8 +96,8 @@ AttributeSpec padding_attribute(const Attribute& default_value) {
   return {.name = "padding",
           .kind = AttributeKind::integers,
           .doc =
-              "pixels around the image: same (the output has the input's size divided by the stride, rounded up; as "
-              "much before as after for odd kernels), valid (none), or an integer or [height, width] for each side",
+              "same (output size is input size / stride, rounded up; as much before as after for odd kernels), valid "
+              "(none), or pixels: an integer or [height, width] for each side",
           .default_value = default_value,
           .minimum = 0,
           .choices = {"same", "valid"}};

@@ -66,11 +66,11 @@ class Blur final : public AugmentStep {
 AugmentDef make_blur() {
   AugmentDef def;
   def.name = "blur";
-  def.doc = "blurs some images by a Gaussian of random width";
+  def.doc = "blurs some images by a random Gaussian";
   def.attributes = {probability_attribute(0.5),
                     {.name = "sigma",
                      .kind = AttributeKind::number,
-                     .doc = "the largest standard deviation, in pixels; the smallest is 0.1",
+                     .doc = "largest standard deviation, in pixels; the smallest is 0.1",
                      .default_value = 2.0,
                      .minimum = 0,
                      .maximum = 100,

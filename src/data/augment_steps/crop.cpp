@@ -26,7 +26,7 @@ class Crop final : public MoveStep {
 AugmentDef make_crop() {
   AugmentDef def;
   def.name = "crop";
-  def.doc = "pads the image with black and cuts its old size out at a random place";
+  def.doc = "pads the image with black and crops it to its old size at random";
   def.attributes = {{.name = "padding",
                      .kind = AttributeKind::integer,
                      .doc = "pixels added on each side",

@@ -45,7 +45,7 @@ AugmentDef make_erase() {
   def.attributes = {probability_attribute(0.5),
                     {.name = "max_area",
                      .kind = AttributeKind::number,
-                     .doc = "the largest, as a fraction of the image; the smallest is 0.02",
+                     .doc = "largest fraction of the image; the smallest is 0.02",
                      .default_value = 0.33,
                      .minimum = 0,
                      .maximum = 1,

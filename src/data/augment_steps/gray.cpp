@@ -26,7 +26,7 @@ class Gray final : public AugmentStep {
 AugmentDef make_gray() {
   AugmentDef def;
   def.name = "gray";
-  def.doc = "takes the colors out of some images";
+  def.doc = "turns some images gray";
   def.attributes = {probability_attribute(0.2)};
   def.shorthand = "probability";
   def.make = [](const Attributes& a) { return std::make_unique<Gray>(static_cast<float>(a.number("probability"))); };

@@ -142,9 +142,7 @@ class RandAugment final : public AugmentStep {
 AugmentDef make_rand_augment() {
   AugmentDef def;
   def.name = "rand_augment";
-  def.doc =
-      "random operations of one strength: shear, shift, rotate, brightness, contrast, saturation, posterize, "
-      "solarize, stretch, equalize, none";
+  def.doc = "random operations of one strength";
   def.attributes = {{.name = "number",
                      .kind = AttributeKind::integer,
                      .doc = "of operations, one after the other",

@@ -36,8 +36,8 @@ class Resize final : public AugmentStep {
 AugmentDef make_resize() {
   AugmentDef def;
   def.name = "resize";
-  def.doc = "resamples the image to another size";
-  def.attributes = {size_attribute("[height, width]; or one number: the new length of the shorter side")};
+  def.doc = "resizes the image";
+  def.attributes = {size_attribute("[height, width]; one number: the shorter side")};
   def.shorthand = "size";
   def.random = false;
   def.make = [](const Attributes& a) {

@@ -64,23 +64,23 @@ std::unique_ptr<AugmentStep> make(const Attributes& a) {
 AugmentDef make_resized_crop() {
   AugmentDef def;
   def.name = "resized_crop";
-  def.doc = "a random part of the image, resampled to one size";
+  def.doc = "a random part of the image, resized";
   def.attributes = {size_attribute("side of the square, or [height, width]"),
                     {.name = "min_scale",
                      .kind = AttributeKind::number,
-                     .doc = "least area, as a fraction of the image's",
+                     .doc = "least fraction of the image's area",
                      .default_value = 0.08,
                      .minimum = 0.001,
                      .maximum = 1},
                     {.name = "max_scale",
                      .kind = AttributeKind::number,
-                     .doc = "greatest area, as a fraction of the image's",
+                     .doc = "greatest fraction of the image's area",
                      .default_value = 1.0,
                      .minimum = 0.001,
                      .maximum = 1},
                     {.name = "max_ratio",
                      .kind = AttributeKind::number,
-                     .doc = "greatest ratio of the long to the short side of the part",
+                     .doc = "greatest ratio of long to short side",
                      .default_value = 4.0 / 3,
                      .minimum = 1,
                      .maximum = 100}};

@@ -23,7 +23,7 @@ class Rotate final : public AugmentStep {
 AugmentDef make_rotate() {
   AugmentDef def;
   def.name = "rotate";
-  def.doc = "turns the image about its middle by a random angle";
+  def.doc = "rotates the image by a random angle";
   def.attributes = {{.name = "degrees",
                      .kind = AttributeKind::number,
                      .doc = "greatest angle, to either side",

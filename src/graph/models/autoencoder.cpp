@@ -45,19 +45,17 @@ ValueId build_autoencoder(GraphBuilder& b, const Attributes& attributes, const M
 
 ModelDef make_autoencoder() {
   AttributeSpec depth{
-      .name = "depth", .doc = "how often sizes are halved", .default_value = Attribute(std::int64_t{2}), .minimum = 1};
+      .name = "depth", .doc = "number of halvings", .default_value = Attribute(std::int64_t{2}), .minimum = 1};
   depth.maximum = 8;
   return {.name = "autoencoder",
-          .doc = "Convolutional autoencoder: from images to a code of a few numbers, and back.",
-          .attributes = {{.name = "code",
-                          .doc = "numbers that an image becomes",
-                          .default_value = Attribute(std::int64_t{32}),
-                          .minimum = 1},
-                         {.name = "width",
-                          .doc = "channels of the first level; each further one has twice as many",
-                          .default_value = Attribute(std::int64_t{16}),
-                          .minimum = 1},
-                         depth},
+          .doc = "Convolutional autoencoder.",
+          .attributes =
+              {{.name = "code", .doc = "size of the code", .default_value = Attribute(std::int64_t{32}), .minimum = 1},
+               {.name = "width",
+                .doc = "channels of the first level; each further level doubles them",
+                .default_value = Attribute(std::int64_t{16}),
+                .minimum = 1},
+               depth},
           .shorthand = "code",
           .build = build_autoencoder};
 }

@@ -102,30 +102,28 @@ ValueId build_bert(GraphBuilder& b, const Attributes& attributes, const ModelCon
 
 ModelDef make_bert() {
   return {.name = "bert",
-          .doc = "BERT's encoder, with its head for masked tokens or for classes.",
+          .doc = "BERT's encoder, with a head for masked tokens or classes.",
           .attributes = {{.name = "size",
                           .kind = AttributeKind::text,
-                          .doc = "tiny 4 layers, 4 heads, width 128; base 12, 12, 768; large 24, 16, 1024",
+                          .doc = "layers, heads, width: tiny 4, 4, 128; base 12, 12, 768; large 24, 16, 1024",
                           .default_value = Attribute(std::string("tiny")),
                           .choices = {"tiny", "base", "large"}},
-                         optional_size("layers", "blocks, instead of the size's"),
-                         optional_size("heads", "attention heads, instead of the size's"),
-                         optional_size("width", "features of a token, instead of the size's"),
+                         optional_size("layers", "blocks; default: by size"),
+                         optional_size("heads", "attention heads; default: by size"),
+                         optional_size("width", "features of a token; default: by size"),
                          transformer_dropout(),
                          transformer_positions(),
-                         optional_size("types",
-                                       "rows of an embedding of token types, of which all tokens have the first; "
-                                       "without it there is none"),
+                         optional_size(
+                             "types", "rows of an embedding of token types (all tokens have the first); default: none"),
                          transformer_hidden(),
                          transformer_epsilon("1e-12"),
                          {.name = "head",
                           .kind = AttributeKind::text,
-                          .doc = "what is predicted: tokens, or the sample's class; without it classes where the data "
-                                 "set has them",
+                          .doc = "predicts tokens or the sample's class; default: classes where the data set has them",
                           .optional = true,
                           .choices = {"tokens", "classes"}},
-                         optional_size("classes", "outputs of the head for classes; the data set's by default"),
-                         optional_size("vocabulary", "distinct tokens and the mask; the data set's by default")},
+                         optional_size("classes", "outputs of the head for classes; default: the data set's"),
+                         optional_size("vocabulary", "distinct tokens and the mask; default: the data set's")},
           .shorthand = "size",
           .build = build_bert};
 }

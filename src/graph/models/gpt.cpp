@@ -38,35 +38,33 @@ ValueId build_gpt(GraphBuilder& b, const Attributes& attributes, const ModelCont
 }  // namespace
 
 ModelDef make_gpt() {
-  return {
-      .name = "gpt",
-      .doc = "GPT-2's decoder-only transformer.",
-      .attributes = {{.name = "size",
-                      .kind = AttributeKind::text,
-                      .doc =
-                          "tiny 4 layers, 4 heads, width 128; small 6, 6, 384; gpt2 12, 12, 768; gpt2-medium 24, 16, "
-                          "1024; gpt2-large 36, 20, 1280; gpt2-xl 48, 25, 1600",
-                      .default_value = Attribute(std::string("tiny")),
-                      .choices = {"tiny", "small", "gpt2", "gpt2-medium", "gpt2-large", "gpt2-xl"}},
-                     optional_size("layers", "blocks, instead of the size's"),
-                     optional_size("heads", "attention heads, instead of the size's"),
-                     optional_size("width", "width of the residual stream, instead of the size's"),
-                     transformer_dropout(),
-                     {.name = "bias",
-                      .kind = AttributeKind::boolean,
-                      .doc = "biases in linear layers and norms",
-                      .default_value = Attribute(true)},
-                     transformer_positions(),
-                     transformer_hidden(),
-                     transformer_epsilon("1e-5"),
-                     {.name = "gelu",
-                      .kind = AttributeKind::text,
-                      .doc = "its form: tanh, as in GPT-2, or none, the exact one; without it tanh",
-                      .optional = true,
-                      .choices = {"tanh", "none"}},
-                     optional_size("vocabulary", "distinct tokens; the data set's by default")},
-      .shorthand = "size",
-      .build = build_gpt};
+  return {.name = "gpt",
+          .doc = "GPT-2's decoder-only transformer.",
+          .attributes = {{.name = "size",
+                          .kind = AttributeKind::text,
+                          .doc = "layers, heads, width: tiny 4, 4, 128; small 6, 6, 384; gpt2 12, 12, 768; gpt2-medium "
+                                 "24, 16, 1024; gpt2-large 36, 20, 1280; gpt2-xl 48, 25, 1600",
+                          .default_value = Attribute(std::string("tiny")),
+                          .choices = {"tiny", "small", "gpt2", "gpt2-medium", "gpt2-large", "gpt2-xl"}},
+                         optional_size("layers", "blocks; default: by size"),
+                         optional_size("heads", "attention heads; default: by size"),
+                         optional_size("width", "width of the residual stream; default: by size"),
+                         transformer_dropout(),
+                         {.name = "bias",
+                          .kind = AttributeKind::boolean,
+                          .doc = "biases in linear layers and norms",
+                          .default_value = Attribute(true)},
+                         transformer_positions(),
+                         transformer_hidden(),
+                         transformer_epsilon("1e-5"),
+                         {.name = "gelu",
+                          .kind = AttributeKind::text,
+                          .doc = "tanh, as in GPT-2; none: exact; default: tanh",
+                          .optional = true,
+                          .choices = {"tanh", "none"}},
+                         optional_size("vocabulary", "distinct tokens; default: the data set's")},
+          .shorthand = "size",
+          .build = build_gpt};
 }
 
 }  // namespace lockstep::models

@@ -25,8 +25,8 @@ ValueId build_lenet(GraphBuilder& b, const Attributes& attributes, const ModelCo
 ModelDef make_lenet() {
   return {
       .name = "lenet",
-      .doc = "LeNet-5: two convolutions with pooling and three linear layers, for images of 28 x 28 or so.",
-      .attributes = {{.name = "classes", .doc = "outputs; the data set's by default", .optional = true, .minimum = 1}},
+      .doc = "LeNet-5, for images of about 28 x 28.",
+      .attributes = {{.name = "classes", .doc = "outputs; default: the data set's", .optional = true, .minimum = 1}},
       .build = build_lenet};
 }
 

@@ -106,40 +106,39 @@ ValueId build_llama(GraphBuilder& b, const Attributes& attributes, const ModelCo
 }  // namespace
 
 ModelDef make_llama() {
-  return {.name = "llama",
-          .doc = "Llama's decoder-only transformer.",
-          .attributes = {{.name = "size",
-                          .kind = AttributeKind::text,
-                          .doc = "tiny 4 layers, 4 heads, 2 of keys and values, width 128, hidden 352; small 6, 6, 2, "
-                                 "384, 1024; llama2-7b 32, 32, 32, 4096, 11008; llama3-8b 32, 32, 8, 4096, 14336",
-                          .default_value = Attribute(std::string("tiny")),
-                          .choices = {"tiny", "small", "llama2-7b", "llama3-8b"}},
-                         optional_size("layers", "blocks, instead of the size's"),
-                         optional_size("heads", "attention heads, instead of the size's"),
-                         optional_size("kv_heads",
-                                       "heads of keys and values, instead of the size's; `heads` if that "
-                                       "is given"),
-                         optional_size("width", "width of the residual stream, instead of the size's"),
-                         optional_size("hidden",
-                                       "features between the linear layers of a block, instead of the "
-                                       "size's; 8 / 3 of `width` if that is given"),
-                         {.name = "rope_base",
-                          .kind = AttributeKind::number,
-                          .doc = "base of the rotary positions, instead of the size's: 10000, of llama3-8b 500000",
-                          .optional = true,
-                          .minimum = 1},
-                         {.name = "epsilon",
-                          .kind = AttributeKind::number,
-                          .doc = "added to the mean square in norms; without it 1e-5",
-                          .optional = true,
-                          .minimum = 0},
-                         {.name = "tied",
-                          .kind = AttributeKind::boolean,
-                          .doc = "the head shares its weight with the embedding",
-                          .optional = true},
-                         optional_size("vocabulary", "distinct tokens; the data set's by default")},
-          .shorthand = "size",
-          .build = build_llama};
+  return {
+      .name = "llama",
+      .doc = "Llama's decoder-only transformer.",
+      .attributes = {{.name = "size",
+                      .kind = AttributeKind::text,
+                      .doc = "layers, heads, kv_heads, width, hidden: tiny 4, 4, 2, 128, 352; small 6, 6, 2, 384, "
+                             "1024; llama2-7b 32, 32, 32, 4096, 11008; llama3-8b 32, 32, 8, 4096, 14336",
+                      .default_value = Attribute(std::string("tiny")),
+                      .choices = {"tiny", "small", "llama2-7b", "llama3-8b"}},
+                     optional_size("layers", "blocks; default: by size"),
+                     optional_size("heads", "attention heads; default: by size"),
+                     optional_size("kv_heads", "heads of keys and values; default: `heads` if given, else by size"),
+                     optional_size("width", "width of the residual stream; default: by size"),
+                     optional_size(
+                         "hidden",
+                         "features between a block's linear layers; default: 8 / 3 of `width` if given, else by size"),
+                     {.name = "rope_base",
+                      .kind = AttributeKind::number,
+                      .doc = "base of the rotary positions; default: 10000, llama3-8b 500000",
+                      .optional = true,
+                      .minimum = 1},
+                     {.name = "epsilon",
+                      .kind = AttributeKind::number,
+                      .doc = "added to the mean square in norms; default 1e-5",
+                      .optional = true,
+                      .minimum = 0},
+                     {.name = "tied",
+                      .kind = AttributeKind::boolean,
+                      .doc = "the head shares the embedding's weight",
+                      .optional = true},
+                     optional_size("vocabulary", "distinct tokens; default: the data set's")},
+      .shorthand = "size",
+      .build = build_llama};
 }
 
 }  // namespace lockstep::models

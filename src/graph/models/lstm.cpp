@@ -49,29 +49,30 @@ ValueId build_lstm(GraphBuilder& b, const Attributes& attributes, const ModelCon
 }  // namespace
 
 ModelDef make_lstm() {
-  return {.name = "lstm",
-          .doc = "A language model of LSTM layers.",
-          .attributes = {{.name = "size",
-                          .kind = AttributeKind::text,
-                          .doc = "tiny 1 layer, width 128; small 2, 200; medium 2, 650; large 2, 1500",
-                          .default_value = Attribute(std::string("tiny")),
-                          .choices = {"tiny", "small", "medium", "large"}},
-                         optional_size("layers", "LSTM layers, instead of the size's"),
-                         optional_size("width", "units of each layer and of the embedding, instead of the size's"),
-                         {.name = "dropout",
-                          .kind = AttributeKind::number,
-                          .doc = "share of activations dropped behind the embedding and behind each layer; the paper "
-                                 "has 0.5 for medium, 0.65 for large",
-                          .default_value = Attribute(0.0),
-                          .minimum = 0,
-                          .maximum = 0.999},
-                         {.name = "tied",
-                          .kind = AttributeKind::boolean,
-                          .doc = "the head shares its weight with the embedding",
-                          .optional = true},
-                         optional_size("vocabulary", "distinct tokens; the data set's by default")},
-          .shorthand = "size",
-          .build = build_lstm};
+  return {
+      .name = "lstm",
+      .doc = "LSTM language model.",
+      .attributes = {{.name = "size",
+                      .kind = AttributeKind::text,
+                      .doc = "layers, width: tiny 1, 128; small 2, 200; medium 2, 650; large 2, 1500",
+                      .default_value = Attribute(std::string("tiny")),
+                      .choices = {"tiny", "small", "medium", "large"}},
+                     optional_size("layers", "LSTM layers; default: by size"),
+                     optional_size("width", "units of each layer and of the embedding; default: by size"),
+                     {.name = "dropout",
+                      .kind = AttributeKind::number,
+                      .doc =
+                          "dropout rate after the embedding and each layer; the paper: 0.5 for medium, 0.65 for large",
+                      .default_value = Attribute(0.0),
+                      .minimum = 0,
+                      .maximum = 0.999},
+                     {.name = "tied",
+                      .kind = AttributeKind::boolean,
+                      .doc = "the head shares the embedding's weight",
+                      .optional = true},
+                     optional_size("vocabulary", "distinct tokens; default: the data set's")},
+      .shorthand = "size",
+      .build = build_lstm};
 }
 
 }  // namespace lockstep::models

@@ -30,11 +30,11 @@ ModelDef make_mlp() {
                       .minimum = 1},
                      {.name = "dropout",
                       .kind = AttributeKind::number,
-                      .doc = "share of activations that are dropped after each hidden layer",
+                      .doc = "dropout rate after each hidden layer",
                       .default_value = Attribute(0.0),
                       .minimum = 0,
                       .maximum = 0.999},
-                     {.name = "classes", .doc = "outputs; the data set's by default", .optional = true, .minimum = 1}},
+                     {.name = "classes", .doc = "outputs; default: the data set's", .optional = true, .minimum = 1}},
       .shorthand = "hidden",
       .build = build_mlp};
 }

@@ -109,22 +109,21 @@ ValueId build_resnet(GraphBuilder& b, const Attributes& attributes, const ModelC
 }  // namespace
 
 ModelDef make_resnet() {
-  return {
-      .name = "resnet",
-      .doc = "Residual network: depth 20, 32, 44, 56 or 110 for images of 32 x 32, or 18, 34 or 50 for larger ones.",
-      .attributes = {{.name = "depth",
-                      .doc = "layers with weights",
-                      .default_value = Attribute(std::int64_t{20}),
-                      .minimum = 18,
-                      .maximum = 110},
-                     {.name = "classes", .doc = "outputs; the data set's by default", .optional = true, .minimum = 1},
-                     {.name = "zero_init",
-                      .kind = AttributeKind::boolean,
-                      .doc = "the last norm of each block starts at 0, so that blocks start as identities",
-                      .default_value = Attribute(false)}},
-      .shorthand = "depth",
-      .batch_statistics = true,
-      .build = build_resnet};
+  return {.name = "resnet",
+          .doc = "Residual network: depth 20, 32, 44, 56 or 110 for images of 32 x 32; else 18, 34 or 50.",
+          .attributes = {{.name = "depth",
+                          .doc = "layers with weights",
+                          .default_value = Attribute(std::int64_t{20}),
+                          .minimum = 18,
+                          .maximum = 110},
+                         {.name = "classes", .doc = "outputs; default: the data set's", .optional = true, .minimum = 1},
+                         {.name = "zero_init",
+                          .kind = AttributeKind::boolean,
+                          .doc = "last norms of blocks start at 0, so blocks start as identities",
+                          .default_value = Attribute(false)}},
+          .shorthand = "depth",
+          .batch_statistics = true,
+          .build = build_resnet};
 }
 
 }  // namespace lockstep::models

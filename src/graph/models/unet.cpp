@@ -54,17 +54,17 @@ ValueId build_unet(GraphBuilder& b, const Attributes& attributes, const ModelCon
 
 ModelDef make_unet() {
   AttributeSpec depth{
-      .name = "depth", .doc = "how often sizes are halved", .default_value = Attribute(std::int64_t{4}), .minimum = 1};
+      .name = "depth", .doc = "number of halvings", .default_value = Attribute(std::int64_t{4}), .minimum = 1};
   depth.maximum = 8;
   return {.name = "unet",
-          .doc = "U-Net: from images to images of their size, for segmentation and denoising.",
+          .doc = "U-Net, for segmentation and denoising.",
           .attributes = {{.name = "width",
-                          .doc = "channels of the first level; each further one has twice as many",
+                          .doc = "channels of the first level; each further level doubles them",
                           .default_value = Attribute(std::int64_t{64}),
                           .minimum = 1},
                          depth,
                          {.name = "outputs",
-                          .doc = "channels of the output: 1 for a mask, as many as there are classes for class numbers",
+                          .doc = "output channels: 1 for a mask, or the number of classes",
                           .default_value = Attribute(std::int64_t{1}),
                           .minimum = 1}},
           .shorthand = "width",

@@ -77,24 +77,23 @@ ModelDef make_vit() {
           .doc = "Vision transformer.",
           .attributes = {{.name = "size",
                           .kind = AttributeKind::text,
-                          .doc = "tiny 6 layers, 4 heads, width 64, patches of 4; small 12, 6, 384, 16; base 12, 12, "
+                          .doc = "layers, heads, width, patch: tiny 6, 4, 64, 4; small 12, 6, 384, 16; base 12, 12, "
                                  "768, 16; large 24, 16, 1024, 16",
                           .default_value = Attribute(std::string("tiny")),
                           .choices = {"tiny", "small", "base", "large"}},
-                         optional_size("patch", "height and width of a patch in pixels, instead of the size's"),
-                         optional_size("layers", "blocks, instead of the size's"),
-                         optional_size("heads", "attention heads, instead of the size's"),
-                         optional_size("width", "features of a token, instead of the size's"),
+                         optional_size("patch", "height and width of a patch in pixels; default: by size"),
+                         optional_size("layers", "blocks; default: by size"),
+                         optional_size("heads", "attention heads; default: by size"),
+                         optional_size("width", "features of a token; default: by size"),
                          transformer_dropout(),
                          {.name = "pool",
                           .kind = AttributeKind::text,
-                          .doc = "what is classified: the mean of the tokens, or a class token before them; without "
-                                 "it mean",
+                          .doc = "classify the mean of the tokens or a class token before them; default: mean",
                           .optional = true,
                           .choices = {"mean", "token"}},
                          transformer_hidden(),
                          transformer_epsilon("1e-5"),
-                         optional_size("classes", "outputs; the data set's by default")},
+                         optional_size("classes", "outputs; default: the data set's")},
           .shorthand = "size",
           .build = build_vit};
 }

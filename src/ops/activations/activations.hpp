@@ -41,7 +41,7 @@ Formula formula_of(const Attributes& attributes) {
 
 /// Clevert, Unterthiner and Hochreiter, "Fast and Accurate Deep Network Learning by Exponential Linear Units", 2015.
 struct Elu {
-  static constexpr const char* kDoc = "x above 0, below it alpha (e^x - 1)";
+  static constexpr const char* kDoc = "x above 0, alpha (e^x - 1) below";
   static constexpr bool kReadsOutput = false, kOverLanes = true;
   static constexpr int kCost = 40, kGradientCost = 25;
   float alpha;
@@ -49,7 +49,7 @@ struct Elu {
   static AttributeSpec setting() {
     return {.name = "alpha",
             .kind = AttributeKind::number,
-            .doc = "minus this is where it ends",
+            .doc = "minus this is the limit",
             .default_value = 1.0,
             .minimum = 0};
   }
@@ -65,7 +65,7 @@ struct Elu {
 
 /// Howard and others, "Searching for MobileNetV3", 2019: silu made of straight lines and a parabola.
 struct Hardswish {
-  static constexpr const char* kDoc = "x times x + 3, cut to 0 ... 6, over 6";
+  static constexpr const char* kDoc = "x times (x + 3 cut to 0 ... 6) / 6";
   static constexpr bool kReadsOutput = false, kOverLanes = false;
   static constexpr int kCost = 5, kGradientCost = 5;
   static LOCKSTEP_HOST_DEVICE LOCKSTEP_INLINE float of(float x) {
@@ -81,7 +81,7 @@ struct Hardswish {
 /// Maas, Hannun and Ng, "Rectifier Nonlinearities Improve Neural Network Acoustic Models", 2013. The gradient at 0 is
 /// the slope, as in every framework.
 struct LeakyRelu {
-  static constexpr const char* kDoc = "x above 0, below it a share of x";
+  static constexpr const char* kDoc = "x above 0, a share of x below";
   static constexpr bool kReadsOutput = true, kOverLanes = true;
   static constexpr int kCost = 2, kGradientCost = 2;
   float slope;
@@ -89,7 +89,7 @@ struct LeakyRelu {
   static AttributeSpec setting() {
     return {.name = "slope",
             .kind = AttributeKind::number,
-            .doc = "what x below 0 is multiplied by; Keras has 0.3",
+            .doc = "factor below 0; Keras has 0.3",
             .default_value = 0.01,
             .minimum = 0};
   }

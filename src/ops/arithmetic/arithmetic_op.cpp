@@ -225,7 +225,7 @@ OpDef make_sub() {
 OpDef make_mul() {
   OpDef op;
   op.name = "mul";
-  op.doc = "the elementwise product of its inputs; a second one [batch, channels] has a factor for each channel";
+  op.doc = "elementwise product; a second input [batch, channels] scales channels";
   op.min_inputs = 2;
   op.max_inputs = -1;
   op.backward_reads = {.inputs = true, .outputs = false};
@@ -245,10 +245,9 @@ OpDef make_mul() {
 OpDef make_scale() {
   OpDef op;
   op.name = "scale";
-  op.doc = "a constant times x, and another added";
-  op.attributes = {
-      {.name = "factor", .kind = AttributeKind::number, .doc = "the constant"},
-      {.name = "shift", .kind = AttributeKind::number, .doc = "what is added to the product", .optional = true}};
+  op.doc = "multiplies by a constant and adds another";
+  op.attributes = {{.name = "factor", .kind = AttributeKind::number, .doc = "the constant"},
+                   {.name = "shift", .kind = AttributeKind::number, .doc = "added to the product", .optional = true}};
   op.shorthand = "factor";
   op.in_place = {.forward = true, .over_gradient = true};
   op.infer = infer_scale;

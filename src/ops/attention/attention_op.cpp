@@ -119,17 +119,16 @@ std::string mask(OnnxScope& scope, const AttentionSizes& s) {
 OpDef make_attention() {
   OpDef op;
   op.name = "attention";
-  op.doc = "scaled dot product attention of several heads";
+  op.doc = "scaled dot product attention with several heads";
   op.attributes = {{.name = "heads", .kind = AttributeKind::integer, .doc = "number of heads", .minimum = 1},
                    {.name = "kv_heads",
                     .kind = AttributeKind::integer,
-                    .doc = "heads of keys and values, each for as many neighbouring heads of queries (grouped-query "
-                           "attention; 1: multi-query); default: `heads`",
+                    .doc = "heads of keys and values (grouped-query attention); default: `heads`",
                     .optional = true,
                     .minimum = 1},
                    {.name = "causal",
                     .kind = AttributeKind::boolean,
-                    .doc = "a position sees itself and what is before; otherwise all positions",
+                    .doc = "positions see only themselves and earlier ones",
                     .default_value = false}};
   op.shorthand = "heads";
   op.max_inputs = 4;

@@ -110,7 +110,7 @@ OpDef make_avg_pool() {
   op.attributes = pool_attributes();
   op.attributes.push_back({.name = "count_include_pad",
                            .kind = AttributeKind::boolean,
-                           .doc = "the mean counts the padding as pixels of value 0",
+                           .doc = "padding counts in the mean as pixels of value 0",
                            .default_value = Attribute(true)});
   op.shorthand = "kernel";
   op.infer = infer_avg_pool;

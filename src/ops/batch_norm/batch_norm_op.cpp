@@ -45,7 +45,7 @@ Cost batch_norm_cost(const Attributes& /*attributes*/, std::span<const TensorSpe
 OpDef make_batch_norm() {
   OpDef op;
   op.name = "batch_norm";
-  op.doc = "normalisation by channel over the samples of a micro-batch";
+  op.doc = "normalizes channels over the samples of a micro-batch";
   op.attributes = {{.name = "epsilon",
                     .kind = AttributeKind::number,
                     .doc = "added to the variance",
@@ -59,7 +59,7 @@ OpDef make_batch_norm() {
                     .maximum = 1},
                    {.name = "zero_init",
                     .kind = AttributeKind::boolean,
-                    .doc = "the weight begins at 0, so that a residual block begins as the identity",
+                    .doc = "the weight starts at 0, so a residual block starts as the identity",
                     .default_value = Attribute(false)}};
   op.backward_reads = {.inputs = true, .outputs = false};
   op.in_place = {.forward = true, .over_gradient = true, .over_input = true};

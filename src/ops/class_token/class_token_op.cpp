@@ -68,7 +68,7 @@ Signature infer_class_token(const Attributes& attributes, std::span<const Tensor
 OpDef make_class_token() {
   OpDef op;
   op.name = "class_token";
-  op.doc = "a learned token before the others, whose output is classified";
+  op.doc = "a learned token before the others, for classification";
   op.attributes = {{.name = "std",
                     .kind = AttributeKind::number,
                     .doc = "standard deviation of the first values",

@@ -76,10 +76,10 @@ Signature infer_concat(const Attributes& attributes, std::span<const TensorSpec>
 OpDef make_concat() {
   OpDef op;
   op.name = "concat";
-  op.doc = "its inputs side by side along one dimension";
+  op.doc = "its inputs, concatenated along one dimension";
   op.attributes = {{.name = "axis",
                     .kind = AttributeKind::integer,
-                    .doc = "the dimension, with the batch as 0; negative: from the end",
+                    .doc = "the batch is 0; negative: from the end",
                     .default_value = std::int64_t{-1}}};
   op.shorthand = "axis";
   op.min_inputs = 2;

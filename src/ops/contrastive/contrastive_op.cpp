@@ -153,14 +153,12 @@ Cost contrastive_cost(const Attributes& /*attributes*/, std::span<const TensorSp
 OpDef make_contrastive() {
   OpDef op;
   op.name = "contrastive";
-  op.doc =
-      "two vectors a sample, close to each other and far from those of the micro-batch's samples of other labels "
-      "(InfoNCE)";
+  op.doc = "pairs of vectors, close to each other and far from other labels of the micro-batch (InfoNCE)";
   op.kind = OpKind::loss;
   op.compares_samples = true;
   op.attributes = {{.name = "temperature",
                     .kind = AttributeKind::number,
-                    .doc = "that cosines are divided by",
+                    .doc = "divides cosines",
                     .default_value = 0.1,
                     .minimum = 0,
                     .above_minimum = true}};

@@ -26,7 +26,7 @@ std::vector<AttributeSpec> further_conv_attributes(const std::string& initialize
        .minimum = 1},
       {.name = "groups",
        .kind = AttributeKind::integer,
-       .doc = "channels and filters are cut into so many independent groups",
+       .doc = "number of groups",
        .default_value = Attribute(std::int64_t{1}),
        .minimum = 1},
       {.name = "bias", .kind = AttributeKind::boolean, .doc = "add a bias", .default_value = Attribute(true)}};

@@ -116,28 +116,26 @@ Cost conv_transpose_cost(const Attributes& /*attributes*/, std::span<const Tenso
 OpDef make_conv_transpose() {
   OpDef op;
   op.name = "conv_transpose";
-  op.doc = "the transpose of a convolution: images as many times as large as the stride";
-  op.attributes = {
-      filters_attribute(),
-      kernel_attribute(),
-      {.name = "stride",
-       .kind = AttributeKind::integers,
-       .doc = "distance between the places of the output that neighbouring pixels add the kernel to",
-       .default_value = Attribute(std::int64_t{1}),
-       .minimum = 1},
-      {.name = "padding",
-       .kind = AttributeKind::integers,
-       .doc =
-           "pixels cut off around the output: same (the output has the input's size times the stride), valid (none), "
-           "or an integer or [height, width] for each side",
-       .default_value = Attribute(std::string("same")),
-       .minimum = 0,
-       .choices = {"same", "valid"}},
-      {.name = "output_padding",
-       .kind = AttributeKind::integers,
-       .doc = "pixels that the output has more, behind: one integer or [height, width]",
-       .default_value = Attribute(std::int64_t{0}),
-       .minimum = 0}};
+  op.doc = "transposed convolution: multiplies image sizes by the stride";
+  op.attributes = {filters_attribute(),
+                   kernel_attribute(),
+                   {.name = "stride",
+                    .kind = AttributeKind::integers,
+                    .doc = "distance of neighboring input pixels in the output",
+                    .default_value = Attribute(std::int64_t{1}),
+                    .minimum = 1},
+                   {.name = "padding",
+                    .kind = AttributeKind::integers,
+                    .doc = "pixels cut off the output: same (output size is input size times stride), valid (none), an "
+                           "integer or [height, width] for each side",
+                    .default_value = Attribute(std::string("same")),
+                    .minimum = 0,
+                    .choices = {"same", "valid"}},
+                   {.name = "output_padding",
+                    .kind = AttributeKind::integers,
+                    .doc = "pixels added at the output's end: one integer or [height, width]",
+                    .default_value = Attribute(std::int64_t{0}),
+                    .minimum = 0}};
   for (auto& attribute : further_conv_attributes("he_normal")) op.attributes.push_back(std::move(attribute));
   op.backward_reads = {.inputs = true, .outputs = false};
   op.infer = infer_conv_transpose;

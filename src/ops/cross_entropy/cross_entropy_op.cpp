@@ -51,7 +51,7 @@ OpDef make_cross_entropy() {
   op.targets = TargetKind::classes;
   op.attributes = {{.name = "label_smoothing",
                     .kind = AttributeKind::number,
-                    .doc = "share of the target that is spread over all classes",
+                    .doc = "share of the target spread over all classes",
                     .default_value = 0.0,
                     .minimum = 0,
                     .maximum = 1},

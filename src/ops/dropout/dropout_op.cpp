@@ -111,10 +111,10 @@ Signature infer_dropout(const Attributes& attributes, std::span<const TensorSpec
 OpDef make_dropout() {
   OpDef op;
   op.name = "dropout";
-  op.doc = "leaves out elements at random while training";
+  op.doc = "zeroes random elements in training";
   op.attributes = {{.name = "rate",
                     .kind = AttributeKind::number,
-                    .doc = "probability that an element is left out",
+                    .doc = "probability that an element is zeroed",
                     .minimum = 0,
                     .maximum = 1,
                     .below_maximum = true}};

@@ -88,15 +88,15 @@ OpDef element_loss(const std::string& name, const std::string& doc, bool binary 
 }  // namespace
 
 OpDef make_mean_squared_error() {
-  return element_loss<SquaredError>("mean_squared_error", "the mean of squared differences");
+  return element_loss<SquaredError>("mean_squared_error", "mean squared difference");
 }
 
 OpDef make_mean_absolute_error() {
-  return element_loss<AbsoluteError>("mean_absolute_error", "the mean of absolute differences");
+  return element_loss<AbsoluteError>("mean_absolute_error", "mean absolute difference");
 }
 
 OpDef make_huber() {
-  OpDef op = element_loss<HuberError>("huber", "half the squared difference up to delta, a straight line beyond");
+  OpDef op = element_loss<HuberError>("huber", "half the squared difference up to delta, linear beyond");
   op.attributes = {{.name = "delta",
                     .kind = AttributeKind::number,
                     .doc = "where the parabola ends",
@@ -108,8 +108,8 @@ OpDef make_huber() {
 }
 
 OpDef make_binary_cross_entropy() {
-  OpDef op = element_loss<BinaryCrossEntropy>("binary_cross_entropy",
-                                              "binary cross entropy of logits, for each element", true);
+  OpDef op =
+      element_loss<BinaryCrossEntropy>("binary_cross_entropy", "binary cross entropy of logits, per element", true);
   op.activation = "sigmoid";
   op.targets = TargetKind::shares;
   op.attributes = {{.name = "positive_weight",
@@ -120,7 +120,7 @@ OpDef make_binary_cross_entropy() {
                     .above_minimum = true},
                    {.name = "label_smoothing",
                     .kind = AttributeKind::number,
-                    .doc = "share of the target that is spread over both classes",
+                    .doc = "share of the target spread over both classes",
                     .default_value = 0.0,
                     .minimum = 0,
                     .maximum = 1},

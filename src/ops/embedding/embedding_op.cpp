@@ -89,14 +89,13 @@ OpDef make_embedding() {
   OpDef op;
   op.name = "embedding";
   op.doc = "a learned vector for each id";
-  op.attributes = {
-      {.name = "vocabulary", .kind = AttributeKind::integer, .doc = "number of different ids", .minimum = 1},
-      {.name = "width", .kind = AttributeKind::integer, .doc = "size of a vector", .minimum = 1},
-      {.name = "std",
-       .kind = AttributeKind::number,
-       .doc = "standard deviation of the first values",
-       .default_value = 0.02,
-       .minimum = 0}};
+  op.attributes = {{.name = "vocabulary", .kind = AttributeKind::integer, .doc = "number of ids", .minimum = 1},
+                   {.name = "width", .kind = AttributeKind::integer, .doc = "size of a vector", .minimum = 1},
+                   {.name = "std",
+                    .kind = AttributeKind::number,
+                    .doc = "standard deviation of the first values",
+                    .default_value = 0.02,
+                    .minimum = 0}};
   op.constant_inputs = {0};
   op.backward_reads = {.inputs = true, .outputs = false};
   op.infer = infer_embedding;

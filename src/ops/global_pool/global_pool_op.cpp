@@ -186,7 +186,7 @@ OpDef over_axis(const std::string& name, const std::string& doc, bool maximum) {
   op.doc = doc;
   op.attributes = {{.name = "axis",
                     .kind = AttributeKind::integer,
-                    .doc = "the dimension, with the batch as 0; -1: the last",
+                    .doc = "the batch is 0; -1: the last",
                     .default_value = std::int64_t{-1}}};
   op.shorthand = "axis";
   op.max_inputs = 2;
@@ -244,13 +244,13 @@ OpDef make_mean() {
 }
 
 OpDef make_max() {
-  return over_axis("max", "the largest element along one dimension", true);
+  return over_axis("max", "the maximum along one dimension", true);
 }
 
 OpDef make_global_pool() {
   OpDef op;
   op.name = "global_pool";
-  op.doc = "the mean (or the largest) of all pixels, by channel";
+  op.doc = "the mean or maximum of all pixels, by channel";
   op.attributes = {{.name = "kind",
                     .kind = AttributeKind::text,
                     .doc = "average or max",

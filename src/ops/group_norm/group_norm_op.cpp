@@ -239,10 +239,10 @@ GroupSizes group_sizes(const KernelRequest& request) {
 }
 
 OpDef make_group_norm() {
-  OpDef op = norm_of_groups("group_norm", "normalises each sample's groups of channels to mean 0 and variance 1", true);
+  OpDef op = norm_of_groups("group_norm", "normalizes each sample's groups of channels", true);
   op.attributes.insert(op.attributes.begin(), {.name = "groups",
                                                .kind = AttributeKind::integer,
-                                               .doc = "into how many the channels are divided",
+                                               .doc = "number of groups",
                                                .default_value = std::int64_t{32},
                                                .minimum = 1});
   op.shorthand = "groups";
@@ -250,7 +250,7 @@ OpDef make_group_norm() {
 }
 
 OpDef make_instance_norm() {
-  return norm_of_groups("instance_norm", "normalises each sample's channels to mean 0 and variance 1", false);
+  return norm_of_groups("instance_norm", "normalizes each sample's channels", false);
 }
 
 void group_norm_to_onnx(OnnxScope& scope) {

@@ -150,7 +150,7 @@ Signature infer_layer_norm(const Attributes& attributes, std::span<const TensorS
 OpDef make_layer_norm() {
   OpDef op;
   op.name = "layer_norm";
-  op.doc = "normalises the last dimension to mean 0 and variance 1";
+  op.doc = "normalizes the last dimension";
   op.attributes = {{.name = "epsilon",
                     .kind = AttributeKind::number,
                     .doc = "added to the variance",

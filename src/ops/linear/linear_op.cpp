@@ -51,7 +51,7 @@ Cost linear_cost(const Attributes& /*attributes*/, std::span<const TensorSpec> i
 OpDef make_linear() {
   OpDef op;
   op.name = "linear";
-  op.doc = "a fully connected layer over the last dimension";
+  op.doc = "fully connected layer over the last dimension";
   op.attributes = {
       {.name = "features", .kind = AttributeKind::integer, .doc = "size of the output's last dimension", .minimum = 1},
       {.name = "bias",
@@ -60,7 +60,7 @@ OpDef make_linear() {
        .optional = true},
       {.name = "tied",
        .kind = AttributeKind::text,
-       .doc = "name of the layer whose weight [features, in] this layer shares",
+       .doc = "layer whose weight [features, in] this layer shares",
        .optional = true}};
   for (auto& attribute : initializer_attributes()) op.attributes.push_back(std::move(attribute));
   op.shorthand = "features";

@@ -95,10 +95,10 @@ class MatmulCpu final : public Kernel {
 OpDef make_matmul() {
   OpDef op;
   op.name = "matmul";
-  op.doc = "the matrix products of its two inputs, over their last two dimensions";
+  op.doc = "matrix products of two inputs, over their last two dimensions";
   op.attributes = {{.name = "transpose",
                     .kind = AttributeKind::boolean,
-                    .doc = "multiply by the transpose of the second input: [..., m, k] by [..., n, k]",
+                    .doc = "transpose the second input: [..., m, k] by [..., n, k]",
                     .default_value = false}};
   op.min_inputs = op.max_inputs = 2;
   op.backward_reads = {.inputs = true, .outputs = false};

@@ -130,7 +130,7 @@ Cost max_pool_cost(const Attributes& attributes, std::span<const TensorSpec> inp
 OpDef make_max_pool() {
   OpDef op;
   op.name = "max_pool";
-  op.doc = "the largest pixel of each window, by channel";
+  op.doc = "the maximum of each window, by channel";
   op.attributes = pool_attributes();
   op.shorthand = "kernel";
   op.infer = infer_max_pool;

@@ -82,15 +82,15 @@ PadSizes pad_sizes(const KernelRequest& request) {
 OpDef make_pad() {
   OpDef op;
   op.name = "pad";
-  op.doc = "images with pixels around them";
+  op.doc = "pads images";
   op.attributes = {
       {.name = "sides",
        .kind = AttributeKind::integers,
-       .doc = "how many pixels: one integer, [rows, columns] or [top, bottom, left, right]",
+       .doc = "pixels: one integer, [rows, columns] or [top, bottom, left, right]",
        .minimum = 0},
       {.name = "mode",
        .kind = AttributeKind::text,
-       .doc = "zero; reflect: the image's own, mirrored at its first and last pixels",
+       .doc = "zero; reflect: the image mirrored at its border pixels",
        .default_value = std::string("zero"),
        .choices = {"zero", "reflect"}},
   };

@@ -80,7 +80,7 @@ OpDef make_position_embedding() {
   op.doc = "adds a learned vector for each position";
   op.attributes = {{.name = "length",
                     .kind = AttributeKind::integer,
-                    .doc = "most positions of a sample; default: those of the input",
+                    .doc = "most positions of a sample; default: the input's",
                     .optional = true,
                     .minimum = 1},
                    {.name = "std",
@@ -90,7 +90,7 @@ OpDef make_position_embedding() {
                     .minimum = 0},
                    {.name = "same",
                     .kind = AttributeKind::boolean,
-                    .doc = "all positions get the first vector, as token types of texts of one type; length: 1 then",
+                    .doc = "all positions get the first vector; length: 1 then",
                     .optional = true}};
   op.shorthand = "length";
   op.infer = infer_position_embedding;

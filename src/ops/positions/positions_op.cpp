@@ -97,7 +97,7 @@ OpDef make_last() {
 }
 
 OpDef make_reverse() {
-  return positions_op("reverse", "the positions of each sample in the opposite order", PositionMove::reverse);
+  return positions_op("reverse", "reverses the positions of each sample", PositionMove::reverse);
 }
 
 OpDef make_mask() {

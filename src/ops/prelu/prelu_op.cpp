@@ -95,14 +95,14 @@ Signature infer_prelu(const Attributes& attributes, std::span<const TensorSpec> 
 OpDef make_prelu() {
   OpDef op;
   op.name = "prelu";
-  op.doc = "x above 0, below it a learned share of x";
+  op.doc = "x above 0, a learned share of x below";
   op.attributes = {{.name = "init",
                     .kind = AttributeKind::number,
-                    .doc = "the first value of the shares; Keras has 0",
+                    .doc = "first value of the shares; Keras has 0",
                     .default_value = 0.25},
                    {.name = "shared",
                     .kind = AttributeKind::boolean,
-                    .doc = "one share for all channels, which is PyTorch's default",
+                    .doc = "one share for all channels (PyTorch's default)",
                     .default_value = false}};
   op.shorthand = "init";
   op.backward_reads = {.inputs = true, .outputs = false};

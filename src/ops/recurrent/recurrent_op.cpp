@@ -85,15 +85,11 @@ OpDef recurrent_op(const std::string& name, const std::string& doc, KernelFactor
   op.name = name;
   op.doc = doc;
   op.attributes = {
-      {.name = "features",
-       .kind = AttributeKind::integer,
-       .doc = "size of the output's last dimension: units of the layer",
-       .minimum = 1},
+      {.name = "features", .kind = AttributeKind::integer, .doc = "size of the output's last dimension", .minimum = 1},
       {.name = "bias", .kind = AttributeKind::boolean, .doc = "add the two biases of each gate", .default_value = true},
       {.name = "bidirectional",
        .kind = AttributeKind::boolean,
-       .doc = "read the steps in both directions, each with weights of its own, and give `features` of "
-              "each; a second input, lengths, says where each sample ends; default false",
+       .doc = "both directions, with own weights and `features`; a second input, lengths, ends samples; default false",
        .optional = true}};
   op.shorthand = "features";
   op.max_inputs = 2;
@@ -141,11 +137,11 @@ void layer(OnnxScope& scope, const std::string& type, std::span<const int> gates
 }  // namespace
 
 OpDef make_lstm() {
-  return recurrent_op<LstmCell>("lstm", "long short-term memory over the steps of a sequence", make_lstm_cpu);
+  return recurrent_op<LstmCell>("lstm", "long short-term memory over a sequence", make_lstm_cpu);
 }
 
 OpDef make_gru() {
-  return recurrent_op<GruCell>("gru", "gated recurrent units over the steps of a sequence", make_gru_cpu);
+  return recurrent_op<GruCell>("gru", "gated recurrent units over a sequence", make_gru_cpu);
 }
 
 /// Ours are input, forget, cell, output; ONNX's input, output, forget, cell.

@@ -53,10 +53,10 @@ Signature infer_flatten(const Attributes& /*attributes*/, std::span<const Tensor
 OpDef make_reshape() {
   OpDef op;
   op.name = "reshape";
-  op.doc = "each sample in another shape";
+  op.doc = "reshapes each sample";
   op.attributes = {{.name = "shape",
                     .kind = AttributeKind::integers,
-                    .doc = "the new shape without the batch dimension; one -1 stands for what is left",
+                    .doc = "the new shape without the batch; one -1 is inferred",
                     .minimum = -1}};
   op.shorthand = "shape";
   op.view = true;
@@ -68,7 +68,7 @@ OpDef make_reshape() {
 OpDef make_flatten() {
   OpDef op;
   op.name = "flatten";
-  op.doc = "each sample as one row of features";
+  op.doc = "each sample as one row";
   op.view = true;
   op.infer = infer_flatten;
   op.cost = [](const Attributes&, std::span<const TensorSpec>, const Signature&) { return Cost{}; };

@@ -86,7 +86,7 @@ Signature infer_rms_norm(const Attributes& /*attributes*/, std::span<const Tenso
 OpDef make_rms_norm() {
   OpDef op;
   op.name = "rms_norm";
-  op.doc = "divides the last dimension by its root mean square";
+  op.doc = "divides by the root mean square of the last dimension";
   op.attributes = {{.name = "epsilon",
                     .kind = AttributeKind::number,
                     .doc = "added to the mean of squares",

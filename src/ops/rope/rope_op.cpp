@@ -100,12 +100,11 @@ void rope_at(const RopePosition& at, const float* x, float* y) {
 OpDef make_rope() {
   OpDef op;
   op.name = "rope";
-  op.doc = "rotary position embedding: turns the halves of each head by the position";
-  op.attributes = {{.name = "heads", .kind = AttributeKind::integer, .doc = "heads in the input", .minimum = 1},
+  op.doc = "rotary position embedding";
+  op.attributes = {{.name = "heads", .kind = AttributeKind::integer, .doc = "heads of the input", .minimum = 1},
                    {.name = "base",
                     .kind = AttributeKind::number,
-                    .doc = "pair i of a head of `size` turns by base^(-2 i / size) radians a position; Llama 3 has "
-                           "500000",
+                    .doc = "pair i of a head turns by base^(-2 i / size) radians a position; Llama 3: 500000",
                     .default_value = 10000.0,
                     .minimum = 1}};
   op.shorthand = "heads";

@@ -87,15 +87,15 @@ OpDef make_slice() {
   op.attributes = {
       {.name = "axis",
        .kind = AttributeKind::integer,
-       .doc = "the dimension, with the batch as 0; -1: the last",
+       .doc = "the batch is 0; -1: the last",
        .default_value = std::int64_t{-1}},
       {.name = "begin",
        .kind = AttributeKind::integer,
-       .doc = "the first element that is kept; negative: from the end",
+       .doc = "first element kept; negative: from the end",
        .default_value = std::int64_t{0}},
       {.name = "end",
        .kind = AttributeKind::integer,
-       .doc = "the first that is not kept; negative: from the end; without it all up to the end are kept",
+       .doc = "first element not kept; negative: from the end; default: none",
        .optional = true},
   };
   op.infer = infer_slice;

@@ -48,7 +48,7 @@ Signature infer_softmax(const Attributes& attributes, std::span<const TensorSpec
 OpDef make_softmax() {
   OpDef op;
   op.name = "softmax";
-  op.doc = "turns the last dimension into probabilities";
+  op.doc = "softmax of the last dimension";
   op.backward_reads = {.inputs = false, .outputs = true};
   op.infer = infer_softmax;
   op.cost = elementwise_cost<20, 4>;

@@ -106,10 +106,10 @@ Signature infer_transpose(const Attributes& attributes, std::span<const TensorSp
 OpDef make_transpose() {
   OpDef op;
   op.name = "transpose";
-  op.doc = "a sample's dimensions in another order";
+  op.doc = "permutes a sample's dimensions";
   op.attributes = {{.name = "order",
                     .kind = AttributeKind::integers,
-                    .doc = "the input's dimensions in their new order, without the batch, which is 0: [2, 1]",
+                    .doc = "the input's dimensions (the batch is 0) in their new order: [2, 1]",
                     .minimum = 1}};
   op.shorthand = "order";
   op.infer = infer_transpose;

@@ -84,13 +84,11 @@ Signature infer_triplet(const Attributes& /*attributes*/, std::span<const Tensor
 OpDef make_triplet() {
   OpDef op;
   op.name = "triplet";
-  op.doc =
-      "three vectors a sample: the first shall be nearer to the second "
-      "than to the third, by a margin";
+  op.doc = "three vectors: the first nearer to the second than to the third, by a margin";
   op.kind = OpKind::loss;
   op.attributes = {{.name = "margin",
                     .kind = AttributeKind::number,
-                    .doc = "by which the distances shall differ",
+                    .doc = "difference of the distances",
                     .default_value = 1.0,
                     .minimum = 0,
                     .above_minimum = true}};

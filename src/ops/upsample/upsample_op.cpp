@@ -73,7 +73,7 @@ UpsampleSizes upsample_sizes(const KernelRequest& request) {
 OpDef make_upsample() {
   OpDef op;
   op.name = "upsample";
-  op.doc = "images a whole number of times as large";
+  op.doc = "enlarges images by a whole factor";
   op.attributes = {
       {.name = "factor",
        .kind = AttributeKind::integers,
@@ -82,7 +82,7 @@ OpDef make_upsample() {
        .minimum = 1},
       {.name = "mode",
        .kind = AttributeKind::text,
-       .doc = "nearest: each pixel several times; bilinear: straight lines between the middles of pixels",
+       .doc = "nearest: repeats pixels; bilinear: interpolates between pixel centers",
        .default_value = std::string("nearest"),
        .choices = {"nearest", "bilinear"}},
   };

@@ -206,18 +206,18 @@ struct AdafactorOptimizer : OptimizerDef {
 inline AdafactorOptimizer make_adafactor() {
   AdafactorOptimizer adafactor;
   adafactor.name = "adafactor";
-  adafactor.doc = "mean squares by row and column, and steps relative to a parameter's size: little memory";
+  adafactor.doc = "factored mean squares, relative steps: little memory";
   adafactor.order = 11;
   adafactor.learning_rate = 0.01;
   adafactor.attributes = {
       {.name = "beta2_decay",
        .kind = AttributeKind::number,
-       .doc = "in update t, the newest squares have the weight t to the power of this in their running means",
+       .doc = "in update t, new squares weigh t to the power of this",
        .default_value = -0.8,
        .maximum = 0},
       {.name = "clip_threshold",
        .kind = AttributeKind::number,
-       .doc = "a parameter's step whose root mean square is larger than this is divided by the excess",
+       .doc = "largest root mean square of a parameter's step",
        .default_value = 1.0,
        .minimum = 0,
        .above_minimum = true},
@@ -228,11 +228,11 @@ inline AdafactorOptimizer make_adafactor() {
        .minimum = 1e-18},  // a smaller one's square is no normal float
       {.name = "epsilon2",
        .kind = AttributeKind::number,
-       .doc = "least root mean square of a parameter, which its step is relative to",
+       .doc = "least root mean square of a parameter, for its relative step",
        .default_value = 0.001,
        .minimum = 0},
   };
-  add_weight_decay(adafactor.attributes, 0, "this times the rate is the share of a parameter that each step takes off");
+  add_weight_decay(adafactor.attributes, 0, "a step multiplies the parameter by 1 - rate * this");
   adafactor.states = [](const Attributes& /*settings*/) {
     return std::vector<std::string>{"second_moment", "row_moment", "column_moment"};
   };

@@ -33,7 +33,7 @@ inline ElementwiseOptimizer<Adagrad> make_adagrad() {
   adagrad.attributes = {
       {.name = "initial",
        .kind = AttributeKind::number,
-       .doc = "what the sum of squares begins with",
+       .doc = "initial sum of squares",
        .default_value = 0.0,
        .minimum = 0},
       {.name = "epsilon",

@@ -18,7 +18,7 @@ struct AdamW {
 };
 
 inline ElementwiseOptimizer<AdamW> make_adamw() {
-  auto adamw = adam_with<AdamW>(0.01, "this times the rate is the share of a parameter that each step takes off");
+  auto adamw = adam_with<AdamW>(0.01, "a step multiplies the parameter by 1 - rate * this");
   adamw.name = "adamw";
   adamw.doc = "Adam with decoupled weight decay";
   adamw.order = 3;

@@ -34,7 +34,7 @@ struct Lamb {
 inline ElementwiseOptimizer<Lamb> make_lamb() {
   auto lamb = adam_with<Lamb>(0.01, kTrustedDecayDoc);
   lamb.name = "lamb";
-  lamb.doc = "Adam whose rate is scaled by each parameter's norm over its step's, for large batches";
+  lamb.doc = "Adam with trust ratios, for large batches";
   lamb.order = 8;
   lamb.learning_rate = 0.001;
   for (AttributeSpec& attribute : lamb.attributes) {

@@ -35,7 +35,7 @@ struct Lars {
 inline ElementwiseOptimizer<Lars> make_lars() {
   ElementwiseOptimizer<Lars> lars;
   lars.name = "lars";
-  lars.doc = "sgd whose rate is scaled by each parameter's norm over its gradient's, for large batches";
+  lars.doc = "sgd with trust ratios, for large batches";
   lars.order = 9;
   lars.learning_rate = 1;
   lars.attributes = {

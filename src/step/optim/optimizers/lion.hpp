@@ -28,7 +28,7 @@ struct Lion {
 inline ElementwiseOptimizer<Lion> make_lion() {
   ElementwiseOptimizer<Lion> lion;
   lion.name = "lion";
-  lion.doc = "the sign of the momentum, with decoupled weight decay; wants a third to a tenth of adamw's rate";
+  lion.doc = "sign of the momentum, decoupled weight decay";
   lion.order = 6;
   lion.learning_rate = 0.0001;
   const auto beta = [](const std::string& name, double value, const std::string& doc) {
@@ -41,10 +41,10 @@ inline ElementwiseOptimizer<Lion> make_lion() {
                          .below_maximum = true};
   };
   lion.attributes = {
-      beta("beta1", 0.9, "how much of the sign's argument is the gradient's running mean"),
+      beta("beta1", 0.9, "weight of the gradient's running mean in the sign's argument"),
       beta("beta2", 0.99, "decay of the gradient's running mean"),
   };
-  add_weight_decay(lion.attributes, 0, "this times the rate is the share of a parameter that each step takes off");
+  add_weight_decay(lion.attributes, 0, "a step multiplies the parameter by 1 - rate * this");
   lion.states = [](const Attributes& /*settings*/) { return std::vector<std::string>{"first_moment"}; };
   return lion;
 }

@@ -64,7 +64,7 @@ inline MatrixStep muon_step(const Attributes& settings, const UpdateStep& step) 
 }
 
 inline ElementwiseOptimizer<Muon> make_muon() {
-  auto muon = adam_with<Muon>(0.1, "this times the rate is the share of a parameter that each step takes off");
+  auto muon = adam_with<Muon>(0.1, "a step multiplies the parameter by 1 - rate * this");
   muon.name = "muon";
   muon.doc = "orthogonal steps of momentum for matrices, adamw for the rest";
   muon.order = 10;
@@ -78,11 +78,11 @@ inline ElementwiseOptimizer<Muon> make_muon() {
                              .below_maximum = true});
   muon.attributes.push_back({.name = "nesterov",
                              .kind = AttributeKind::boolean,
-                             .doc = "of matrices: whether the gradient is mixed into the mean once more",
+                             .doc = "of matrices: mix the gradient into the mean once more",
                              .default_value = true});
   muon.attributes.push_back({.name = "steps",
                              .kind = AttributeKind::integer,
-                             .doc = "of matrices: steps of the iteration that makes them orthogonal",
+                             .doc = "of matrices: orthogonalization steps",
                              .default_value = std::int64_t{5},
                              .minimum = 1,
                              .maximum = 20});

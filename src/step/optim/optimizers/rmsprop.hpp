@@ -79,7 +79,7 @@ inline ElementwiseOptimizer<RmsProp> make_rmsprop() {
       share("momentum", 0, "share of the last update kept"),
       {.name = "centered",
        .kind = AttributeKind::boolean,
-       .doc = "take the running variance instead of the square's running mean",
+       .doc = "use the running variance instead",
        .default_value = false},
   };
   add_weight_decay(rmsprop.attributes, 0, kCoupledDecayDoc);

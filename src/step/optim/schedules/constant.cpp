@@ -6,7 +6,7 @@ namespace lockstep::optim {
 ScheduleDef make_constant() {
   ScheduleDef constant;
   constant.name = "constant";
-  constant.doc = "the peak from the warm-up's end on";
+  constant.doc = "the peak";
   constant.order = 1;
   constant.rate = [](const Attributes& /*settings*/, const ScheduleStep& at) { return at.peak; };
   return constant;

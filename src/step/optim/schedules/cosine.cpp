@@ -9,7 +9,7 @@ namespace lockstep::optim {
 ScheduleDef make_cosine() {
   ScheduleDef cosine;
   cosine.name = "cosine";
-  cosine.doc = "half a cosine from the warm-up's end to the last step";
+  cosine.doc = "half a cosine to the last step";
   cosine.order = 4;
   cosine.attributes = {{.name = "final",
                         .kind = AttributeKind::number,

@@ -27,13 +27,13 @@ double rate_since_restart(const Attributes& settings, const ScheduleStep& at) {
 ScheduleDef make_cosine_restarts() {
   ScheduleDef restarts;
   restarts.name = "cosine_restarts";
-  restarts.doc = "half a cosine to the final rate, and from the peak again";
+  restarts.doc = "half a cosine to the final rate, repeated from the peak";
   restarts.order = 8;
   restarts.attributes = {
-      {.name = "first", .kind = AttributeKind::span, .doc = "the length of the first cosine"},
+      {.name = "first", .kind = AttributeKind::span, .doc = "length of the first cosine"},
       {.name = "growth",
        .kind = AttributeKind::number,
-       .doc = "how many times as long each next one is",
+       .doc = "factor of the length of each next one",
        .default_value = 1.0,
        .minimum = 1},
       {.name = "final",

@@ -10,19 +10,19 @@ namespace lockstep::optim {
 ScheduleDef make_exponential() {
   ScheduleDef exponential;
   exponential.name = "exponential";
-  exponential.doc = "the rate times a factor in each period";
+  exponential.doc = "a factor for each period";
   exponential.order = 5;
   exponential.attributes = {
       {.name = "factor",
        .kind = AttributeKind::number,
-       .doc = "what a period multiplies the rate by; above 1 the rate rises",
+       .doc = "factor of the rate per period; above 1 it rises",
        .minimum = 0,
        .maximum = 1000,
        .above_minimum = true},
       {.name = "every", .kind = AttributeKind::span, .doc = "the period", .default_value = Span{1, true}},
       {.name = "staircase",
        .kind = AttributeKind::boolean,
-       .doc = "fall at the end of each period instead of all along",
+       .doc = "fall at the end of each period instead of continuously",
        .default_value = false},
   };
   exponential.shorthand = "factor";

@@ -6,7 +6,7 @@ namespace lockstep::optim {
 ScheduleDef make_linear() {
   ScheduleDef linear;
   linear.name = "linear";
-  linear.doc = "a straight line from the warm-up's end to the last step";
+  linear.doc = "a straight line to the last step";
   linear.order = 3;
   linear.attributes = {{.name = "final",
                         .kind = AttributeKind::number,

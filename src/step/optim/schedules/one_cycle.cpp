@@ -30,7 +30,7 @@ double rate_of_cycle(const Attributes& settings, const ScheduleStep& at) {
 ScheduleDef make_one_cycle() {
   ScheduleDef one_cycle;
   one_cycle.name = "one_cycle";
-  one_cycle.doc = "a rise to the peak and a fall far below where it began";
+  one_cycle.doc = "a rise to the peak and a fall far below the start";
   one_cycle.order = 7;
   const auto divisor = [](const std::string& name, double value, const std::string& doc) {
     return AttributeSpec{.name = name, .kind = AttributeKind::number, .doc = doc, .default_value = value, .minimum = 1};
@@ -47,7 +47,7 @@ ScheduleDef make_one_cycle() {
       divisor("final_divisor", 1e4, "the first rate over this is the last one"),
       {.name = "anneal",
        .kind = AttributeKind::text,
-       .doc = "the form of both",
+       .doc = "form of both",
        .default_value = std::string("cosine"),
        .choices = {"cosine", "linear"}},
   };

@@ -33,16 +33,16 @@ void follow(const Attributes& settings, bool improved, ScheduleMemory& memory) {
 ScheduleDef make_plateau() {
   ScheduleDef plateau;
   plateau.name = "plateau";
-  plateau.doc = "the rate falls by a factor when evaluations get no better";
+  plateau.doc = "a fall when evaluations get no better";
   plateau.order = 8;
   plateau.attributes = {
       {.name = "metric",
        .kind = AttributeKind::text,
-       .doc = "what must improve: loss, or one of the job's metrics",
+       .doc = "loss, or one of the job's metrics",
        .default_value = std::string("loss")},
       {.name = "factor",
        .kind = AttributeKind::number,
-       .doc = "what the rate is multiplied by",
+       .doc = "factor of the rate",
        .default_value = 0.1,
        .minimum = 0,
        .maximum = 1,
@@ -50,17 +50,17 @@ ScheduleDef make_plateau() {
        .below_maximum = true},
       {.name = "patience",
        .kind = AttributeKind::integer,
-       .doc = "evaluations without a better value before the rate falls",
+       .doc = "evaluations without improvement before the rate falls",
        .default_value = std::int64_t{10},
        .minimum = 1},
       {.name = "min_delta",
        .kind = AttributeKind::number,
-       .doc = "by how much more a value must be better to count",
+       .doc = "minimum improvement",
        .default_value = 0.0001,
        .minimum = 0},
       {.name = "cooldown",
        .kind = AttributeKind::integer,
-       .doc = "evaluations after a fall that do not count",
+       .doc = "evaluations ignored after a fall",
        .default_value = std::int64_t{0},
        .minimum = 0},
       {.name = "min_rate", .kind = AttributeKind::number, .doc = "the lowest rate", .default_value = 0.0, .minimum = 0},

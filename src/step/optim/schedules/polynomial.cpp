@@ -9,7 +9,7 @@ namespace lockstep::optim {
 ScheduleDef make_polynomial() {
   ScheduleDef polynomial;
   polynomial.name = "polynomial";
-  polynomial.doc = "a power of what is left of the run";
+  polynomial.doc = "a power of the remaining share of the run";
   polynomial.order = 6;
   polynomial.attributes = {
       {.name = "power",

@@ -34,7 +34,7 @@ ScheduleDef make_steps() {
       {.name = "milestones", .kind = AttributeKind::spans, .doc = "when the rate is multiplied by factor"},
       {.name = "factor",
        .kind = AttributeKind::number,
-       .doc = "what it is multiplied by",
+       .doc = "factor of the rate",
        .default_value = 0.1,
        .minimum = 0,
        .above_minimum = true},

@@ -41,7 +41,7 @@ ScheduleDef make_wsd() {
        .above_minimum = true},
       {.name = "form",
        .kind = AttributeKind::text,
-       .doc = "how it falls; sqrt: along 1 - sqrt(x)",
+       .doc = "sqrt: along 1 - sqrt(x)",
        .default_value = std::string("linear"),
        .choices = {"linear", "cosine", "sqrt"}},
       {.name = "final",
