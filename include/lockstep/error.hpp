@@ -17,6 +17,7 @@ enum class ExitCode : int {
   infrastructure = 1,  ///< a lost rank, a missed deadline, a full disk: retry with back-off
   usage = 64,          ///< bad command line, wrong world size
   data = 65,           ///< the data set is missing, damaged or not what the job says
+  other_data = 66,     ///< a run would go on with other data than it began with
   internal = 70,       ///< a bug in lockstep
   cannot_create = 73,  ///< the run directory is locked, not empty or not writable
   interrupted = 75,    ///< checkpointed after a signal: run again to go on

@@ -36,7 +36,7 @@ struct Start {
   double seconds = 0;
   std::string version;
   std::optional<std::string> algorithms, micro_batches_chosen, inputs, index, initialized, weights, plugins,
-      higher_is_better, run_directory, data_sha256;
+      higher_is_better, run_directory, data_sha256, sources;
   std::optional<std::int64_t> trained;
 
   template <class Field>
@@ -76,6 +76,10 @@ struct Start {
     field("weights", &Start::weights, "with weights of samples, how the loss counts them");
     field("data_sha256", &Start::data_sha256,
           "hash of what training and validation samples are of, before any are held out or drawn again");
+    field(
+        "sources", &Start::sources,
+        "files and folders that training and validation samples are read from, one per line, each after a hash of what "
+        "it holds, whatever settings it is read with");
     field("index", &Start::index, "whether the index of the data set was read (\"cached\") or built (\"made\")");
   }
 };

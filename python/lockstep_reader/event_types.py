@@ -37,6 +37,9 @@ class Start(TypedDict):
     weights: NotRequired[str]  # with weights of samples, how the loss counts them
     # hash of what training and validation samples are of, before any are held out or drawn again
     data_sha256: NotRequired[str]
+    # files and folders that training and validation samples are read from, one per line, each after a hash of what it holds,
+    # whatever settings it is read with
+    sources: NotRequired[str]
     index: NotRequired[str]  # whether the index of the data set was read ("cached") or built ("made")
     time: NotRequired[float]  # Unix seconds; in events.jsonl only
 

@@ -52,6 +52,8 @@ struct Problem {
 class Problems : public Error {
  public:
   explicit Problems(const std::vector<Problem>& list);
+  /// `code`: instead of `configuration`.
+  Problems(const std::vector<Problem>& list, ExitCode code);
   const std::vector<Problem>& list() const { return list_; }
 
  private:

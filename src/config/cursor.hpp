@@ -1,6 +1,7 @@
 // Cursor: the parser's position: a value, its path in the job, and the session that collects problems.
 #pragma once
 
+#include <cstddef>
 #include <map>
 #include <string>
 #include <utility>
@@ -25,6 +26,7 @@ struct Session {
   const JobFile* written = nullptr;  ///< a job whose canonical text is read: values have the places that it has
   const Rule* root = nullptr;        ///< the rule of `job`, used to find where a misplaced key belongs
   std::vector<Problem> problems;
+  std::size_t missing_data = 0;         ///< how many of the problems are that data are not there
   std::map<std::string, Place> places;  ///< of every value in the file, by path
 
   Place place(const Mark& mark, const std::string& path) const;
@@ -45,6 +47,11 @@ class Cursor {
   Cursor item(std::size_t index) const;
 
   void problem(std::string message) const { session_->problem(node_->mark, path_, std::move(message)); }
+  /// Data that are not there, which is no mistake of the job: they may be away for a while.
+  void missing_data(std::string message) const {
+    ++session_->missing_data;
+    problem(std::move(message));
+  }
   /// Reports "expected <what>, found <the value><advice>".
   void expected(const std::string& what, const std::string& advice = "") const;
 

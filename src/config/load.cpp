@@ -70,6 +70,8 @@ void finish(JobFile& job, const Session& session, const Catalogue& catalogue) {
     if (source == nullptr) continue;
     source->targets_apart = !job.losses.empty();
     source->targets_centred = job.data.normalize_target;
+    const bool says_no_target = source->target.empty() && source->mask.empty() && source->kind == job.data.train.kind;
+    if (says_no_target) source->target = job.data.train.target;
     if (source->kind != SourceKind::csv || job.data.train.kind != SourceKind::csv || !source->mask.empty()) continue;
     source->attributes = job.data.train.attributes;  // the masks of the training set
   }
@@ -81,8 +83,9 @@ void finish(JobFile& job, const Session& session, const Catalogue& catalogue) {
 
 }  // namespace
 
-Problems::Problems(const std::vector<Problem>& list)
-    : Error(ExitCode::configuration, lines(in_order(list))), list_(in_order(list)) {}
+Problems::Problems(const std::vector<Problem>& list) : Problems(list, ExitCode::configuration) {}
+Problems::Problems(const std::vector<Problem>& list, ExitCode code)
+    : Error(code, lines(in_order(list))), list_(in_order(list)) {}
 
 namespace {
 
@@ -102,7 +105,10 @@ JobFile read_job(const std::string& text, Session& session, const std::vector<st
   for (const Entry& entry : root.entries) {
     if (entry.key == "job" || entry.key == "sweep") refuse_ambiguous(entry.value, entry.key, session);
   }
-  if (!session.problems.empty()) throw Problems(session.problems);
+  if (!session.problems.empty()) {
+    throw Problems(session.problems,
+                   session.missing_data == session.problems.size() ? ExitCode::data : ExitCode::configuration);
+  }
   finish(job, session, catalogue);
   return job;
 }

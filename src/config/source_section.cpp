@@ -52,8 +52,8 @@ class FilesRule : public Rule {
     const bool expand_it = at.session().need_data && is_pattern(path) && !file_exists(path);
     const auto paths = expand_it ? expand(path) : std::vector<std::string>{path};
     if (at.session().need_data && (paths.empty() || !is_there_(paths[0]))) {
-      at.problem(fmt::format("expected data, found nothing at '{}'; {}give the place with {}=PATH", *found, fetch_,
-                             override_key(at.path())));
+      at.missing_data(fmt::format("expected data, found nothing at '{}'; {}give the place with {}=PATH", *found, fetch_,
+                                  override_key(at.path())));
     }
     source.paths.insert(source.paths.end(), paths.begin(), paths.end());
   }
@@ -362,12 +362,17 @@ Section<Source> series(Section<Source> section) {
       });
 }
 
-Section<Source> table() {
+/// The column to predict; of sets that are evaluated, that of the training set if they name none.
+Section<Source> with_target(Section<Source> section, bool evaluates) {
+  section.field("target", &Source::target, column_names(),
+                "column to predict, or a pattern (price_*); several as numbers" +
+                    std::string(evaluates ? "; without it as in training" : ""));
+  return evaluates ? section : section.required();
+}
+
+Section<Source> table(bool evaluates) {
   return series(
-      classified(samples())
-          .field("target", &Source::target, column_names(),
-                 "column to predict, or a pattern (price_*); several as numbers")
-          .required()
+      with_target(classified(samples()), evaluates)
           .field("features", &Source::features, column_names(),
                  "columns to predict from, or patterns (pixel*); default: all others")
           .field("except", &Source::except, column_names(), "columns that are no features, or patterns")
@@ -402,8 +407,8 @@ std::vector<SourceFormat> source_formats(const Catalogue& catalogue, bool evalua
   add(SourceKind::text, "plain text, in windows", text_windows);
   add(SourceKind::texts, "classified texts: files in class folders, a CSV, .parquet or .jsonl", labelled_texts);
   add(SourceKind::tokens, "bare token numbers, in windows", tokens(evaluates));
-  add(SourceKind::csv, "a table that names the files and labels of samples", image_table());
-  add(SourceKind::table, "a CSV or Parquet file, some columns predicted from the others", table());
+  add(SourceKind::csv, "a table that names the files and labels of samples", image_table(evaluates));
+  add(SourceKind::table, "a CSV or Parquet file, some columns predicted from the others", table(evaluates));
   add(SourceKind::packed, "output of `lockstep data pack`", weighted(classified(samples())));
   add(SourceKind::program, "samples of the program that calls train_job()",
       Section<Source>().placed(&Source::place));

@@ -259,7 +259,7 @@ JobFile load_trial(const SweepFile& sweep, const std::vector<std::string>& setti
       });
       if (of != sweep.parameters.end()) problem.place = of->place;
     }
-    throw Problems(list);
+    throw Problems(list, problems.code());
   }
 }
 

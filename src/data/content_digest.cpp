@@ -1,11 +1,17 @@
 #include "data/content_digest.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstdint>
+#include <filesystem>
 #include <vector>
 
 #include "core/digest.hpp"
+#include "core/remote_path.hpp"
 #include "data/bytes.hpp"
+#include "data/path.hpp"
+#include "data/readers/file.hpp"
 #include "data/readers/token_windows.hpp"
 
 namespace lockstep::data {
@@ -78,6 +84,39 @@ bool add_tokens(const TokenWindows& set, const std::function<bool(double)>& go_o
   return true;
 }
 
+std::string file_digest(const std::string& path, bool whole) {
+  const File file(path, make_byte_counter());
+  constexpr std::uint64_t kPiece = 1 << 16, kPieces = 16;
+  const std::uint64_t size = file.size();
+  const std::uint64_t step = whole ? kPiece : std::max(kPiece, size / kPieces);
+  Sha256 digest;
+  digest.add(fmt::format("{}\n", size));
+  std::vector<std::byte> piece;
+  for (std::uint64_t at = 0; at < size; at += step) {
+    piece.resize(std::min(kPiece, size - at));
+    file.read(at, piece);
+    digest.add(piece);
+  }
+  return digest.hex();
+}
+
+std::string names_digest(const std::string& folder) {
+  namespace fs = std::filesystem;
+  std::vector<std::string> names;
+  std::error_code failed;
+  const auto options = fs::directory_options::follow_directory_symlink;
+  for (auto at = fs::recursive_directory_iterator(folder, options, failed);
+       !failed && at != fs::recursive_directory_iterator(); at.increment(failed)) {
+    std::error_code none;
+    const auto size = at->is_regular_file(none) ? at->file_size(none) : 0;
+    names.push_back(fmt::format("{} {}\n", at->path().lexically_relative(folder).string(), none ? 0 : size));
+  }
+  std::sort(names.begin(), names.end());
+  Sha256 digest;
+  for (const auto& name : names) digest.add(name);
+  return digest.hex();
+}
+
 }  // namespace
 
 std::optional<std::string> content_digest(const DataSet& set, const std::function<bool(double)>& go_on) {
@@ -85,6 +124,15 @@ std::optional<std::string> content_digest(const DataSet& set, const std::functio
   const auto* tokens = dynamic_cast<const TokenWindows*>(&set);
   const bool whole = tokens != nullptr ? add_tokens(*tokens, go_on, digest) : add_samples(set, go_on, digest);
   return whole ? std::optional(digest.hex()) : std::nullopt;
+}
+
+std::string path_digest(const std::string& path, bool whole) {
+  const PathKind kind = kind_of(path);
+  bool ignored = false;
+  if (is_remote(path)) {
+    return sha256(kind == PathKind::folder ? stamp_of_folder(path, ignored) : stamp_of_file(path, ignored));
+  }
+  return kind == PathKind::folder ? names_digest(path) : file_digest(path, whole);
 }
 
 }  // namespace lockstep::data

@@ -16,4 +16,8 @@ namespace lockstep::data {
 /// returns false, there is no result. Throws Error(data) for what cannot be read; a BadSample counts as no bytes.
 [[nodiscard]] std::optional<std::string> content_digest(const DataSet& set, const std::function<bool(double)>& go_on);
 
+/// A hash of what is at `path`, whatever settings it is read with: of the bytes of a file, or, unless `whole`, its size
+/// and some of them; of the names and sizes below a folder; of the versions of objects of a store.
+[[nodiscard]] std::string path_digest(const std::string& path, bool whole);
+
 }  // namespace lockstep::data

@@ -48,6 +48,12 @@ void FileWatch::add(const std::string& path) {
   }
 }
 
+std::vector<std::string> FileWatch::paths() const {
+  std::vector<std::string> paths;
+  for (const auto& [path, state] : states_) paths.push_back(path);
+  return paths;
+}
+
 std::string FileWatch::changed() const {
   for (const auto& [path, before] : states_) {
     struct stat status {};

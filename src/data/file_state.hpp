@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <vector>
 
 namespace lockstep::data {
 
@@ -33,6 +34,7 @@ class FileWatch {
   /// Says what has become of the first file that is not as it was: "a.csv has changed: it had 5 bytes, modified at
   /// 2026-01-02 03:04:05 UTC, and now has ..."; "" if all are as they were.
   std::string changed() const;
+  std::vector<std::string> paths() const;
 
  private:
   std::map<std::string, FileState> states_;

@@ -41,6 +41,11 @@ void IndexNotes::made_from_folder(const std::string& path) {
   made_from(path, true);
 }
 
+bool IndexNotes::is_made_from_folder(const std::string& path) const {
+  const auto found = stamps_.find(whole_path(path));
+  return found != stamps_.end() && found->second.folder;
+}
+
 bool IndexNotes::are_current() const {
   bool ignored = false;
   return !stamps_.empty() && std::all_of(stamps_.begin(), stamps_.end(), [&](const auto& entry) {

@@ -26,6 +26,9 @@ class IndexNotes {
   /// The same for a folder and everything below it.
   void made_from_folder(const std::string& path);
 
+  /// Whether what it says of a folder is made again once anything in it has changed.
+  bool is_made_from_folder(const std::string& path) const;
+
   /// Whether take() had to make any.
   bool made_any() const { return made_any_; }
   /// Whether there are notes, made from files.

@@ -44,10 +44,15 @@ std::string shared_text(const DataSet& set, const std::vector<std::string>& shar
 }  // namespace
 
 std::string shared_samples(const DataSet& set, const DataSet& train) {
-  std::vector<std::uint64_t> trained, own;
+  std::vector<std::uint64_t> trained;
   for (std::int64_t id = 0; id < train.size(); ++id) add_identities(train, id, trained);
-  if (trained.empty()) return "";
   std::sort(trained.begin(), trained.end());
+  return shared_samples(set, trained);
+}
+
+std::string shared_samples(const DataSet& set, const std::vector<std::uint64_t>& trained) {
+  if (trained.empty()) return "";
+  std::vector<std::uint64_t> own;
   std::vector<std::string> shared;
   for (std::int64_t id = 0; id < set.size(); ++id) {
     own.clear();
@@ -58,13 +63,17 @@ std::string shared_samples(const DataSet& set, const DataSet& train) {
   return shared_text(set, shared, set.size());
 }
 
-IdentitySketch sketch_of(const DataSet& train) {
+IdentitySketch sketch_of(const DataSet& train, std::vector<std::uint64_t>* all) {
   const std::string& format = train.info().format;
   if (format.starts_with("tokens") || format.starts_with("text,"))
     return {};  // whose windows would all have to be read
   std::vector<std::uint64_t> found;
   const std::int64_t hashed = std::min(train.size(), kMostHashed);
   for (std::int64_t i = 0; i < hashed; ++i) add_identities(train, i * train.size() / hashed, found);
+  if (all != nullptr && hashed == train.size()) {
+    *all = found;
+    std::sort(all->begin(), all->end());
+  }
   for (auto& one : found) one = sketched(one);
   std::sort(found.begin(), found.end());
   found.erase(std::unique(found.begin(), found.end()), found.end());

@@ -26,6 +26,8 @@ void add_identities(const DataSet& set, std::int64_t id, std::vector<std::uint64
 
 /// "12 of 100 samples are in the training set, too: a.png, b.png, c.png and 9 more"; "" if none are known to be.
 [[nodiscard]] std::string shared_samples(const DataSet& set, const DataSet& train);
+/// As the other one. `trained`: the identities of all training samples, ascending.
+[[nodiscard]] std::string shared_samples(const DataSet& set, const std::vector<std::uint64_t>& trained);
 
 /// What a model keeps of its training samples, to know them again where the training set is not: of their identities,
 /// cut to 48 bits, the smallest ones, ascending. These are all of a small set; of a large one a sample that is drawn in
@@ -36,7 +38,8 @@ struct IdentitySketch {
   std::vector<std::uint64_t> smallest;
   bool is_whole() const { return smallest.size() < kMost; }
 };
-[[nodiscard]] IdentitySketch sketch_of(const DataSet& train);
+/// `all` gets the identities of all samples, ascending, if these were found on the way: those of a large set were not.
+[[nodiscard]] IdentitySketch sketch_of(const DataSet& train, std::vector<std::uint64_t>* all = nullptr);
 /// As the other one; of a sketch that is not whole: "3 of the 25 samples that can be compared ...".
 [[nodiscard]] std::string shared_samples(const DataSet& set, const IdentitySketch& train);
 

@@ -16,8 +16,8 @@ bool is(int code, ExitCode which) {
 
 /// Codes that a host may be to blame for: the file or directory may be missing on it alone.
 bool may_be_the_hosts(int code) {
-  return is(code, ExitCode::unfit_host) || is(code, ExitCode::data) || is(code, ExitCode::cannot_create) ||
-         is(code, ExitCode::configuration);
+  return is(code, ExitCode::unfit_host) || is(code, ExitCode::data) || is(code, ExitCode::other_data) ||
+         is(code, ExitCode::cannot_create) || is(code, ExitCode::configuration);
 }
 
 std::set<std::string> without(const std::set<std::string>& hosts, const std::set<std::string>& others) {

@@ -269,7 +269,7 @@ class WithoutData(unittest.TestCase):
         (self.folder / "data" / "train.csv").unlink()
         self.assertEqual(json.loads(run(*words, folder=self.folder).stdout)["loss"], before["loss"])
         self.assertIn("nothing at 'data/train.csv'",
-                      run("eval", "run", "--set", "train", folder=self.folder, code=78).stderr)
+                      run("eval", "run", "--set", "train", folder=self.folder, code=65).stderr)
 
     def test_text(self):
         corpus = self.folder / "data" / "corpus.txt"

@@ -35,6 +35,17 @@ TEST(IdentitySketch, OfASmallSetKnowsEachSample) {
   EXPECT_EQ(shared({0, 3}, {0, 0}), "");
 }
 
+TEST(IdentitySketch, OfASmallSetIsHashedOnce) {
+  const Numbers train(0, 1000), large(0, 300'000);
+  std::vector<std::uint64_t> all;
+  EXPECT_EQ(data::sketch_of(train, &all).smallest, data::sketch_of(train).smallest);
+  EXPECT_EQ(data::shared_samples(Numbers(990, 20), all), data::shared_samples(Numbers(990, 20), train));
+  EXPECT_EQ(data::shared_samples(Numbers(1000, 20), all), "");
+  all.clear();
+  (void)data::sketch_of(large, &all);
+  EXPECT_TRUE(all.empty());
+}
+
 TEST(IdentitySketch, OfALargeSetKnowsAShare) {
   const Numbers train(0, 100'000);
   const data::IdentitySketch sketch = data::sketch_of(train);

@@ -169,7 +169,7 @@ class Trial:
             right = found == before if expected == SAME else code == 0
         else:
             lines = [line for line in str(said).splitlines() if line.startswith("lockstep: ")]
-            right = code in (65, 78) and len(lines) == 1 and matches(expected, lines[0])
+            right = code in (65, 66, 78) and len(lines) == 1 and matches(expected, lines[0])
         if not right:
             self.faults.append(f"{self.reader.name}, {what}: expected {expected}, found {found}\nbefore: {before}")
 

@@ -146,6 +146,28 @@ class ChangedData(unittest.TestCase):
         sweep.run()
         self.assertEqual(len(sweep.results()), 8)
 
+    def test_trials_that_choose_their_data_read_the_same_files(self):
+        for path, choice in (("data.train.table.features", "[[a], [b], [a, b]]"),
+                             ("data.train.table.path", "[rows.csv, [rows.csv, more.csv], more.csv]"),
+                             ("data.validation", "[{fraction: 0.25}, {list: held-out}, {table: more.csv}]")):
+            with self.subTest(path):
+                text = SWEEPS["grid"].replace("learning_rate: {choice: [0.01, 0.02, 0.03, 0.04]}",
+                                              f"{path}: {{choice: {choice}}}")
+                sweep = Sweep(self.folder / path, text)
+                (sweep.folder / "more.csv").write_text(sweep.rows, encoding="utf-8")
+                (sweep.folder / "held-out").write_text("".join(f"rows.csv:{i}\n" for i in range(2, 18)), encoding="utf-8")
+                sweep.run()
+                quiet = sweep.results()
+                self.assertEqual(len(quiet), 3)
+                sweep.cut_after(1)
+                sweep.write(sweep.rows.replace("yes", "no", 1))
+                found = REFUSED.format("trial 0 was trained on, found others for trial 1")
+                self.assertEqual(sweep.run(code=65).splitlines()[-1], found)
+                self.assertEqual(sweep.results(), quiet[:1])
+                sweep.write(sweep.rows)
+                sweep.run()
+                self.assertEqual(sweep.results(), quiet)
+
     def test_what_gives_trials_other_validation_samples_is_named(self):
         said = ("warning: job.yaml:4:{}: sweep.parameters.{}: changes what trials are validated on, so that the best one may "
                 "be the one with the easiest samples; {}")

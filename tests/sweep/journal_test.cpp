@@ -32,7 +32,7 @@ class JournalFile : public testing::Test {
                        .metrics = {{"loss", 2.5}},
                        .outcome = "interrupted",
                        .parameters_sha256 = "abc",
-                       .data = "of then",
+                       .data = {"of then", {{"a.csv", "1"}, {"b.csv", "2"}}},
                        .device_seconds = 1.5,
                        .finished = false});
     journal.promote({0, 40});
@@ -75,8 +75,9 @@ TEST_F(JournalFile, SaysWhichTrialsHaveReadOtherData) {
   fill();
   const Journal journal(path_, sweep_);
   const Study& study = journal.study();
-  const auto other = [&](const std::string& data, const Settings& settings) {
-    return study.trained_on_other(data, settings) != nullptr;
+  const auto other = [&](const std::string& data, const Settings& settings,
+                         const std::map<std::string, std::string>& sources = {}) {
+    return study.trained_on_other({data, sources}, settings) != nullptr;
   };
   EXPECT_FALSE(other("of then", {}));
   EXPECT_TRUE(other("of now", {{"learning_rate", "0.1"}, {"data.validation.fold", "\"2 of 3\""}}));
@@ -84,6 +85,9 @@ TEST_F(JournalFile, SaysWhichTrialsHaveReadOtherData) {
   // Trials that choose their sources may read anything.
   EXPECT_FALSE(other("of now", {{"data.train.table.features", "[\"a\"]"}}));
   EXPECT_FALSE(other("of now", {{"data", "{}"}}));
+  // But what more than one of them reads is the same.
+  EXPECT_FALSE(other("of now", {{"data", "{}"}}, {{"b.csv", "2"}, {"c.csv", "3"}}));
+  EXPECT_TRUE(other("of now", {{"data", "{}"}}, {{"b.csv", "3"}, {"c.csv", "3"}}));
 }
 
 TEST_F(JournalFile, ACopySaysWhatItIsACopyOf) {

@@ -63,7 +63,7 @@ class Quarantine(unittest.TestCase):
             self.assertEqual((failure["code"], failure["place"], failure["counts"], failure["final"]),
                              (65, place, False, False))
         self.assertRegex(output, rf"{place} is left out, and gets a trial again after 30 s: trial \d failed there "
-                                 r"after \d+\.\d s, and is tried elsewhere: code 78: .*expected data, found nothing "
+                                 r"after \d+\.\d s, and is tried elsewhere: code 65: .*expected data, found nothing "
                                  r"at .*train.csv")
 
     def test_data_that_are_away_for_a_while_fail_no_trial(self):
@@ -83,7 +83,7 @@ class Quarantine(unittest.TestCase):
             self.assertEqual((failure["code"], failure["place"], failure["counts"], failure["final"]),
                              (65, "this machine", False, False))
         self.assertRegex(output, r"trial \d failed after \d+\.\d s, where others have trained: it is tried again "
-                                 r"for some minutes: code 78: .*expected data, found nothing at .*train.csv")
+                                 r"for some minutes: code 65: .*expected data, found nothing at .*train.csv")
 
 
 if __name__ == "__main__":

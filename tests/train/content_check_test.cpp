@@ -128,7 +128,7 @@ TEST(ContentCheck, AResumedRunFindsTheContentOfItsBeginning) {
     (void)train_job(job, *make_single_communicator(), registries, {});
     FAIL() << "another content was taken";
   } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ExitCode::data);
+    EXPECT_EQ(error.code(), ExitCode::other_data);
     EXPECT_EQ(error.what(), runs.path() +
                                 ": the data set has the names and sizes of the one that this run began with, "
                                 "but not its content; restore it, or choose a new run_directory");

@@ -71,6 +71,8 @@ void open_sets(const DataOptions& wanted, std::uint64_t seed, const DataSets& ow
     data.validation = indexes.open("validation", *wanted.validation, through);
   }
   if (with_test && wanted.test) data.test = indexes.open("test", *wanted.test, through);
+  indexes.add_list(wanted.validation_list);
+  if (wanted.soft_labels) indexes.add_list(wanted.soft_labels->from);
   data.schema.digests["train"] = data.train->info().digest;
   if (data.validation) data.schema.digests["validation"] = data.validation->info().digest;
   if (data.sources_digest.empty()) data.sources_digest = data.train->info().digest;
@@ -111,10 +113,12 @@ std::string shared_source(const DataSetInfo& info, const DataSetInfo& trained) {
   return fmt::format("it reads what training reads, too: {}", info.source);
 }
 
-/// What a set of its own has in common with the training set; "" if nothing is known.
-std::string shared_text(const DataSet& set, const DataSet& train) {
-  std::string shared = data::shared_samples(set, train);
-  return shared.empty() ? shared_source(set.info(), train.info()) : shared;
+/// What a set has in common with the training set; "" if nothing is known.
+std::string shared_text(const PreparedData& data, const DataSet& set) {
+  std::string shared =
+      data.identities.empty() ? data::shared_samples(set, *data.train) : data::shared_samples(set, data.identities);
+  const bool apart = !data.is_cut || &set != data.validation.get();
+  return shared.empty() && apart ? shared_source(set.info(), data.train->info()) : shared;
 }
 
 /// Of a set that is evaluated: samples of classes that training has none of.
@@ -172,7 +176,7 @@ PreparedData learn_here(const DataOptions& wanted, std::uint64_t seed, std::int6
                                             batch_size, data.train->size()));
   }
   data.schema.info = data.train->info();
-  data.schema.trained = data::sketch_of(*data.train);
+  data.schema.trained = data::sketch_of(*data.train, &data.identities);
   learn_statistics(wanted, indexes, data);
   for (const char* const set : {"train", "validation"}) {
     const auto& ranges = indexes.targets(set);
@@ -253,11 +257,9 @@ std::vector<std::string> PreparedData::warnings() const {
   for (const auto& warning : data::look_alikes(schema.info)) messages.push_back("train: " + warning);
   add_shared("train: ", lone_class(train->info()));
   if (!is_cut) add("validation: ", validation.get());
-  if (validation) {
-    add_shared("validation: ", is_cut ? data::shared_samples(*validation, *train) : shared_text(*validation, *train));
-  }
+  if (validation) add_shared("validation: ", shared_text(*this, *validation));
   add("test: ", test.get());
-  if (test) add_shared("test: ", shared_text(*test, *train));
+  if (test) add_shared("test: ", shared_text(*this, *test));
   if (validation) add_shared("validation: ", untrained_classes(validation->info(), train->info()));
   if (test) add_shared("test: ", untrained_classes(test->info(), train->info()));
   return messages;

@@ -1,6 +1,7 @@
 // The data of a job: learn() opens and checks the sets, and makes the schema; apply() uses a schema that a model has.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <string>
@@ -34,6 +35,7 @@ struct PreparedData {
   std::shared_ptr<data::ReplacedSamples> replaced = std::make_shared<data::ReplacedSamples>();
   std::vector<IndexReport> indexes;        ///< of the sets that were indexed, on the rank that did it
   std::shared_ptr<SourceIndexes> sources;  ///< of learn(); else null
+  std::vector<std::uint64_t> identities;   ///< data::sketch_of() training samples: all of them, or none
 
   /// `training`: with augmentation.
   data::Pipeline pipeline(const DataSet& set, bool training) const;

@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "comm/transport/host_leader.hpp"
+#include "core/remote_path.hpp"
 #include "data/bytes.hpp"
 #include "data/content_digest.hpp"
 #include "data/open.hpp"
@@ -83,7 +84,13 @@ std::shared_ptr<const DataSet> SourceIndexes::open(const std::string& set, Sourc
   options.readers = readers_;
   options.targets = &targets_[set];
   std::shared_ptr<const DataSet> opened = data::open(source, options);
-  watched.add(notes_[set].watch());
+  data::IndexNotes& notes = notes_[set];
+  watched.add(notes.watch());
+  for (const auto& path : source.paths) {
+    if (data::kind_of(path) != data::PathKind::folder) continue;
+    const auto make = [&] { return data::path_digest(path, true); };
+    folder_digests_[path] = notes.is_made_from_folder(path) ? notes.take("digest of " + path, make) : make();
+  }
   if (!opened->info().content_in_digest) large_[set] = opened;
   return opened;
 }
@@ -121,6 +128,18 @@ std::string SourceIndexes::changed() const {
     if (!change.empty()) return change;
   }
   return "";
+}
+
+std::map<std::string, std::string> SourceIndexes::path_digests() const {
+  std::map<std::string, std::string> digests = folder_digests_;
+  for (const auto& [set, source] : sources_) {
+    for (const auto& path : watched_.at(set).paths()) digests[path] = data::path_digest(path, !large_.contains(set));
+    for (const auto& path : source.paths) {
+      if (is_remote(path) && !digests.contains(path)) digests[path] = data::path_digest(path, true);
+    }
+  }
+  for (const auto& path : lists_) digests[path] = data::path_digest(path, true);
+  return digests;
 }
 
 std::vector<std::string> SourceIndexes::large() const {

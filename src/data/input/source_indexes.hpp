@@ -45,6 +45,10 @@ class SourceIndexes {
   /// has several is that of training, for validation and test that of testing, if the job names none.
   [[nodiscard]] std::shared_ptr<const DataSet> open(const std::string& set, SourceOptions source,
                                                     const DataSetInfo* like);
+  /// A file that says something about samples, which is read once.
+  void add_list(const std::string& path) {
+    if (!path.empty()) lists_.push_back(path);
+  }
   /// What the targets of an opened set range over; none where its reader doesn't say it.
   [[nodiscard]] const std::vector<data::TargetRange>& targets(const std::string& set) { return targets_[set]; }
   /// For adding notes to that set.
@@ -59,6 +63,9 @@ class SourceIndexes {
   /// FileWatch::changed() of the files of all sets that this rank reads itself; those of a folder are compared whenever
   /// one is read. Thread-safe with content().
   std::string changed() const;
+
+  /// By path as the job has it, a hash of each file and folder that the sets are read from (data::path_digest).
+  [[nodiscard]] std::map<std::string, std::string> path_digests() const;
 
   /// The sets whose digest does not cover their content.
   std::vector<std::string> large() const;
@@ -79,7 +86,9 @@ class SourceIndexes {
   std::map<std::string, data::IndexNotes> notes_;  ///< by set
   std::map<std::string, std::vector<data::TargetRange>> targets_;
   std::map<std::string, SourceOptions> sources_;
-  std::map<std::string, data::FileWatch> watched_;               ///< by set
+  std::map<std::string, data::FileWatch> watched_;     ///< by set
+  std::map<std::string, std::string> folder_digests_;  ///< by path
+  std::vector<std::string> lists_;
   std::map<std::string, std::string> leaders_;                   ///< by set: identity_of() on the host's leader
   std::map<std::string, std::shared_ptr<const DataSet>> large_;  ///< by set
 };

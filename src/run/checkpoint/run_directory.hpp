@@ -1,8 +1,6 @@
 // The run directory: which run may use it, and which checkpoint a run resumes from. Rank 0 decides and broadcasts.
 #pragma once
 
-#include <fmt/format.h>
-
 #include <chrono>
 #include <deque>
 #include <functional>
@@ -116,19 +114,5 @@ void require_same_job(const Checkpoint& checkpoint, const CanonicalJob& job, boo
 [[nodiscard]] std::optional<Checkpoint> broadcast_checkpoint(std::optional<Checkpoint> checkpoint,
                                                              Communicator& communicator,
                                                              std::chrono::milliseconds timeout);
-
-// A resume that is refused because the data have changed: why it ends, for people, and for a sweep that started it.
-
-inline constexpr const char* kOtherData = ": the data set is not the one that this run began with; ";
-
-[[nodiscard]] inline Error other_data(const std::string& path) {
-  return {ExitCode::data, fmt::format("{}{}restore it, or choose a new run_directory", path, kOtherData)};
-}
-
-/// Whether a process that ended with `code` and `message` was refused by other_data(). There is no exit code for it
-/// alone: to everyone else it is data that are not what the job says.
-[[nodiscard]] inline bool refused_other_data(int code, const std::string& message) {
-  return code == static_cast<int>(ExitCode::data) && message.find(kOtherData) != std::string::npos;
-}
 
 }  // namespace lockstep::checkpoint

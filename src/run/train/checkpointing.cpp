@@ -161,7 +161,10 @@ void Checkpointing::judge_damage(const std::string& notes, bool found) const {
 checkpoint::Progress Checkpointing::going_on(checkpoint::Progress saved, const checkpoint::Progress& now,
                                              const std::string& path) const {
   if (saved.data_digest != now.data_digest) {
-    throw checkpoint::other_data(path);
+    throw Error(ExitCode::other_data,
+                fmt::format("{}: the data set is not the one that this run began with; restore it, or choose a new "
+                            "run_directory",
+                            path));
   }
   if (saved.job_digest != now.job_digest) {
     saved.earlier_settings.push_back({saved.step, saved.job});

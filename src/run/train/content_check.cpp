@@ -78,9 +78,10 @@ bool ContentCheck::compare(checkpoint::Progress& progress, const comm::StopPoll&
   const std::string now = compare_ranks();
   std::string& known = progress.metadata["data_content"];
   if (!known.empty() && known != now) {
-    throw Error(ExitCode::data, fmt::format("{}: the data set has the names and sizes of the one that this run began "
-                                            "with, but not its content; restore it, or choose a new run_directory",
-                                            run_.job.run_directory));
+    throw Error(ExitCode::other_data,
+                fmt::format("{}: the data set has the names and sizes of the one that this run began with, but not its "
+                            "content; restore it, or choose a new run_directory",
+                            run_.job.run_directory));
   }
   known = now;
   return true;

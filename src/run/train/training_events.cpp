@@ -133,6 +133,11 @@ void Training::emit_start() const {
   event.higher_is_better = metrics_to_raise(run_.graph);
   if (!run_.job.checkpoint.never) event.run_directory = run_.job.run_directory;
   event.data_sha256 = run_.data.sources_digest;
+  if (run_.data.sources) {
+    std::vector<std::string> lines;
+    for (const auto& [path, digest] : run_.data.sources->path_digests()) lines.push_back(digest + "  " + path);
+    if (!lines.empty()) event.sources = fmt::format("{}", fmt::join(lines, "\n"));
+  }
   if (!run_.data.indexes.empty()) event.index = run_.data.was_cached() ? "cached" : "made";
   run_.context.emit(event);
   for (const events::Part& part : run_.parts.events()) run_.context.emit(part);

@@ -44,7 +44,7 @@ Result result_of(const Json& json) {
           .metrics = json.at("metrics"),
           .outcome = json.at("outcome"),
           .parameters_sha256 = json.at("parameters_sha256"),
-          .data = json.value("data", ""),
+          .data = {json.value("data", ""), json.value("sources", std::map<std::string, std::string>())},
           .device_seconds = json.at("device_seconds"),
           .finished = json.at("finished")};
 }
@@ -164,7 +164,8 @@ void Journal::result(int trial, const Result& result) {
               {"metrics", result.metrics},
               {"outcome", result.outcome},
               {"parameters_sha256", result.parameters_sha256},
-              {"data", result.data},
+              {"data", result.data.samples},
+              {"sources", result.data.sources},
               {"device_seconds", result.device_seconds},
               {"finished", result.finished}}
              .dump());

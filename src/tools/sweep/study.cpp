@@ -72,12 +72,21 @@ Settings sources_of(const Settings& settings) {
   return sources;
 }
 
+bool has_changed(const TrialData& before, const TrialData& now) {
+  return std::any_of(now.sources.begin(), now.sources.end(), [&](const auto& source) {
+    const auto found = before.sources.find(source.first);
+    return found != before.sources.end() && found->second != source.second;
+  });
+}
+
 }  // namespace
 
-const Trial* Study::trained_on_other(const std::string& data, const Settings& settings) const {
+const Trial* Study::trained_on_other(const TrialData& data, const Settings& settings) const {
   const Settings sources = sources_of(settings);
   const auto found = std::find_if(trials_.begin(), trials_.end(), [&](const Trial& trial) {
-    return !data.empty() && !trial.data.empty() && trial.data != data && sources_of(trial.settings) == sources;
+    if (data.samples.empty() || trial.data.samples.empty()) return false;
+    const bool same_settings = sources_of(trial.settings) == sources;
+    return (same_settings && trial.data.samples != data.samples) || has_changed(trial.data, data);
   });
   return found == trials_.end() ? nullptr : &*found;
 }

@@ -29,6 +29,12 @@ struct Origin {
   bool operator==(const Origin&) const = default;
 };
 
+/// What a trial was trained and validated on.
+struct TrialData {
+  std::string samples;                         ///< hash; empty: not known
+  std::map<std::string, std::string> sources;  ///< hash of what is at a path
+};
+
 struct Trial {
   int number = 0;
   Settings settings;  ///< from its first step on, which is its origin's
@@ -39,8 +45,8 @@ struct Trial {
   std::int64_t steps = 0;                 ///< trained so far, with those of its origin
   std::map<std::string, double> metrics;  ///< of the last report: all metrics and the loss of the validation set
   std::string outcome;                    ///< of the training: "done", "stopped early"
-  std::string data;                       ///< hash of what it was trained on; empty: not known
-  std::string parameters_sha256;          ///< of the trained model
+  TrialData data;
+  std::string parameters_sha256;  ///< of the trained model
   double device_seconds = 0;
   int failures = 0;                      ///< attempts that ended with an error of the trial's own
   std::string message;                   ///< of the last failure
@@ -52,7 +58,8 @@ struct Result {
   std::int64_t steps = 0;
   double value = 0;
   std::map<std::string, double> metrics;
-  std::string outcome, parameters_sha256, data;
+  std::string outcome, parameters_sha256;
+  TrialData data;
   double device_seconds = 0;
   bool finished = true;  ///< the job is at its end; false: it may be trained further
 };
@@ -61,7 +68,7 @@ struct Failure {
   std::string message;
   double device_seconds = 0;
   bool final = false;      ///< it is not tried again
-  int code = 0;            ///< exit code, 65 where files are missing; 0: not known
+  int code = 0;            ///< exit code; 0: not known
   std::string place = {};  ///< where it was trained
   bool counts = true;      ///< as a failure of the trial; else of the place, or of what all trials need
 };
@@ -78,9 +85,10 @@ class Study {
 
   const SweepOptions& options() const { return options_; }
   const std::vector<Trial>& trials() const { return trials_; }
-  /// The first trial that has a result on other data than `data`, though `settings` have it read the same sources: it
-  /// cannot be compared with what comes of these. nullptr: there is none.
-  const Trial* trained_on_other(const std::string& data, const Settings& settings) const;
+  /// The first trial that has a result on other data than `data`, though `settings` have it read the same sources, or
+  /// that found something else in a source of these: it cannot be compared with what comes of these. nullptr: there is
+  /// none.
+  const Trial* trained_on_other(const TrialData& data, const Settings& settings) const;
   bool is_better(double value, double than) const;
   /// The one with the best last report among those that are done, or paused if none is done; of equal ones the first.
   const Trial* best() const;

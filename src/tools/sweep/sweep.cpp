@@ -198,7 +198,7 @@ class Sweep {
   /// goes on from one refuses other data.
   bool forget_if_on_other_data(TrialProcess& slot, const TrialProcess::Outcome& outcome) {
     const auto* failure = std::get_if<Failure>(&outcome);
-    const bool refused = failure != nullptr && checkpoint::refused_other_data(failure->code, failure->message);
+    const bool refused = failure != nullptr && failure->code == static_cast<int>(ExitCode::other_data);
     const Trial* other = on_other_data(slot);
     if (other == nullptr && !refused) return false;
     if (other_data_.empty()) {

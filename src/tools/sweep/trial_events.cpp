@@ -1,11 +1,26 @@
 #include "tools/sweep/trial_events.hpp"
 
 #include <fstream>
+#include <sstream>
 #include <variant>
 
 #include "observe/telemetry/event_json.hpp"
 
 namespace lockstep::sweep {
+
+namespace {
+
+TrialData data_of(const events::Start& start) {
+  TrialData data{start.data_sha256.value_or(""), {}};
+  std::istringstream lines(start.sources.value_or(""));
+  for (std::string line; std::getline(lines, line);) {
+    const auto gap = line.find("  ");
+    if (gap != std::string::npos) data.sources[line.substr(gap + 2)] = line.substr(0, gap);
+  }
+  return data;
+}
+
+}  // namespace
 
 void TrialEvents::read() {
   std::ifstream file(path_, std::ios::binary);
@@ -16,7 +31,7 @@ void TrialEvents::read() {
     if (!read.event) continue;
     if (const auto* start = std::get_if<events::Start>(&*read.event)) {
       steps_ = start->steps;
-      data_ = start->data_sha256.value_or("");
+      data_ = data_of(*start);
       end_.reset();
     } else if (const auto* step = std::get_if<events::Step>(&*read.event)) {
       step_ = step->step;

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "lockstep/events.hpp"
+#include "tools/sweep/study.hpp"
 
 namespace lockstep::sweep {
 
@@ -17,14 +18,15 @@ class TrialEvents {
   void read();
 
   std::int64_t step() const { return step_; }
-  std::int64_t steps() const { return steps_; }      ///< of the whole job; 0: not known yet
-  const std::string& data() const { return data_; }  ///< its hash; empty: not known
+  std::int64_t steps() const { return steps_; }  ///< of the whole job; 0: not known yet
+  const TrialData& data() const { return data_; }
   /// Of the validation set, by step.
   const std::map<std::int64_t, events::Evaluation>& evaluations() const { return evaluations_; }
   const std::optional<events::End>& end() const { return end_; }  ///< of the newest start
 
  private:
-  std::string path_, data_;
+  std::string path_;
+  TrialData data_;
   std::int64_t offset_ = 0;
   std::int64_t step_ = 0, steps_ = 0;
   std::map<std::int64_t, events::Evaluation> evaluations_;

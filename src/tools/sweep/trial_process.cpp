@@ -18,8 +18,6 @@ namespace lockstep::sweep {
 
 namespace {
 
-constexpr const char* kMissing = ": expected data, found nothing at ";
-
 std::string log_of(const TrialPlace& place) {
   return place.directory + "/log.txt";
 }
@@ -92,11 +90,7 @@ TrialProcess::Outcome TrialProcess::outcome(int code) {
   if (code != 0 && !paused) {
     // Asked by its host, too, which is to be left: a checkpoint was written, and nothing has failed.
     if (is_stopping() || code == static_cast<int>(ExitCode::interrupted)) return Stopped{};
-    std::string why = reason(code);
-    // A job whose files are missing ends as one with other mistakes; but files may be away for a while.
-    const bool missing = why.find(kMissing) != std::string::npos;
-    return Failure{std::move(why), device_seconds, launch::is_permanent(code),
-                   missing ? static_cast<int>(ExitCode::data) : code};
+    return Failure{reason(code), device_seconds, launch::is_permanent(code), code};
   }
   if (evaluations.empty() || !events_.end()) {
     if (is_stopping()) return Stopped{};  // mpirun, signalled before it has ranks, ends with 0
