@@ -2,9 +2,13 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <cstdio>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "cli/checkpoint_commands.hpp"
+#include "core/say.hpp"
 #include "tools/formats/huggingface_job.hpp"
 
 namespace lockstep::cli {
@@ -17,7 +21,10 @@ void add_checkpoint_job(CLI::App& checkpoint, Action& run) {
   command->add_option("FOLDER", *folder, "a folder with config.json, and with the weights")->required();
   command->callback([&run, folder] {
     run = [folder] {
-      fmt::print("{}", formats::huggingface_job(*folder));
+      std::vector<std::string> warnings;
+      fmt::print("{}", formats::huggingface_job(*folder, warnings));
+      std::fflush(stdout);
+      for (const auto& warning : warnings) say("warning: {}\n", warning);
       return 0;
     };
   });

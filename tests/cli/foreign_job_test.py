@@ -201,13 +201,17 @@ job:
                 ({"size": {"shortest_edge": 32}, "do_center_crop": True, "crop_size": 28},
                  "    prepare: [{resize: 32}, {center_crop: [28, 28]}]\n" + half),
                 ({"resample": 2, "do_convert_rgb": True, "do_pad": False}, usual + half),
-                ({"resample": 3}, usual[:-1] + "  # bilinear; resample there is bicubic, so predictions may differ a little\n" +
-                 half),
+                ({"resample": 3}, usual + half),
                 ({"do_resize": False, "resample": 3}, half)):
             with self.subTest(config=config):
                 (self.folder / "theirs/preprocessor_config.json").write_text(json.dumps(config))
                 self.assertIn("  # your images, with 3 channels\n" + lines + "    validation:", self.job(three))
                 self.run_program("check", "job.yaml", "--no-data")
+        (self.folder / "theirs/preprocessor_config.json").write_text('{"resample": 3}')
+        self.assertEqual(self.run_program("checkpoint", "job", "theirs").stderr,
+                         "warning: theirs/preprocessor_config.json: resample: images are resized with the bicubic filter "
+                         "there, and with the bilinear one here, so predictions may differ a little; resize the images "
+                         "beforehand if that matters\n")
         for config, message in (
                 ({"size": {"height": 32, "width": 28}}, "size: expected images of 28 x 28, the model's image_size, found "
                  '{"height":32,"width":28}'),

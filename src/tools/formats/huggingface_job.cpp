@@ -257,7 +257,7 @@ Written bert(const Config& c, const std::string& tokenizer, const std::string& f
           "  loss: {cross_entropy: {ignored_index: -100}}\n"};
 }
 
-Written vit(const Config& c, const std::string& folder) {
+Written vit(const Config& c, const std::string& folder, std::vector<std::string>& warnings) {
   c.require("hidden_act", "gelu");
   c.require("qkv_bias", true);
   const std::int64_t size = c.integer("image_size", 224);
@@ -274,7 +274,7 @@ Written vit(const Config& c, const std::string& folder) {
   const std::string data =
       fmt::format("{}    train: {{images: {{path: images{}}}}}  # your images, with {} channel{}\n", classes_note(c),
                   classes_setting(c), channels, channels == 1 ? "" : "s");
-  return {map_text("vit", settings), data + image_steps(folder, size, channels), "  metrics: accuracy\n"};
+  return {map_text("vit", settings), data + image_steps(folder, size, channels, warnings), "  metrics: accuracy\n"};
 }
 
 bool has_any(const fs::path& folder, std::initializer_list<const char*> files) {
@@ -296,7 +296,7 @@ void refuse_sentence_piece(const fs::path& folder) {
 
 }  // namespace
 
-std::string huggingface_job(const std::string& folder) {
+std::string huggingface_job(const std::string& folder, std::vector<std::string>& warnings) {
   const fs::path path = fs::path(folder) / "config.json";
   auto json = read_object(path);
   if (!json) {
@@ -318,7 +318,7 @@ std::string huggingface_job(const std::string& folder) {
       {"gpt2", [&] { return gpt2(config, tokenizer); }},
       {"llama", [&] { return llama(config, tokenizer); }},
       {"bert", [&] { return bert(config, tokenizer, folder); }},
-      {"vit", [&] { return vit(config, folder); }}};
+      {"vit", [&] { return vit(config, folder, warnings); }}};
   const auto found = models.find(type);
   if (found == models.end()) {
     throw Error(ExitCode::data, fmt::format("{}: model_type: expected gpt2, llama, bert or vit, which lockstep has, "

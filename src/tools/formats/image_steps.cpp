@@ -25,7 +25,7 @@ class Processor {
   Processor(Json json, std::string path, std::int64_t side, std::int64_t channels)
       : json_(std::move(json)), path_(std::move(path)), side_(side), channels_(channels) {}
 
-  std::string prepare() const {
+  std::string prepare(std::vector<std::string>& warnings) const {
     refuse_other_steps();
     std::vector<std::string> steps;
     Size size{0, 0};  // that of the images, which is not known
@@ -47,7 +47,13 @@ class Processor {
       const char* const key = is("do_center_crop", false) ? "crop_size" : "size";
       refuse(key, fmt::format("images of {0} x {0}, the model's image_size", side_), get(key));
     }
-    return fmt::format("    prepare: [{}]{}\n", fmt::join(steps, ", "), filter_note());
+    if (const std::string filter = other_filter(); !filter.empty()) {
+      warnings.push_back(
+          fmt::format("{}: resample: images are resized with the {} filter there, and with the bilinear one here, so "
+                      "predictions may differ a little; resize the images beforehand if that matters",
+                      path_, filter));
+    }
+    return fmt::format("    prepare: [{}]\n", fmt::join(steps, ", "));
   }
 
   /// A pixel p from 0 to 255 becomes (p * factor - mean) / std there, and (p / 255 - mean) / std here.
@@ -86,16 +92,15 @@ class Processor {
     }
     if (!get("crop_pct").is_null()) refuse("crop_pct", "none, for a job has no such step", get("crop_pct"));
   }
-  /// That images are resized with another filter than the model has learned with.
-  std::string filter_note() const {
+  /// The filter that images are resized with, if it is not lockstep's.
+  std::string other_filter() const {
     constexpr std::int64_t kBilinear = 2;
     constexpr std::array<const char*, 6> kNames{"nearest", "lanczos", "bilinear", "bicubic", "box", "hamming"};
     const Json filter = get("resample");
     if (!is("do_resize", true) || filter.is_null()) return "";
     const std::int64_t number = filter.is_number_integer() ? filter.get<std::int64_t>() : -1;
     if (number < 0 || number >= std::ssize(kNames)) refuse("resample", "a filter, 0 to 5", filter);
-    if (number == kBilinear) return "";
-    return fmt::format("  # bilinear; resample there is {}, so predictions may differ a little", kNames[number]);
+    return number == kBilinear ? "" : kNames[number];
   }
   Json get(const std::string& key) const { return json_.value(key, Json()); }
   bool is(const std::string& key, bool usual) const {
@@ -146,12 +151,13 @@ class Processor {
 
 }  // namespace
 
-std::string image_steps(const std::string& folder, std::int64_t size, std::int64_t channels) {
+std::string image_steps(const std::string& folder, std::int64_t size, std::int64_t channels,
+                        std::vector<std::string>& warnings) {
   const auto path = std::filesystem::path(folder) / "preprocessor_config.json";
   auto json = read_object(path);
   if (!json) return fmt::format("    prepare: [{{resize: [{0}, {0}]}}]\n", size);
   const Processor processor(std::move(*json), path.string(), size, channels);
-  return processor.prepare() + processor.normalize();
+  return processor.prepare(warnings) + processor.normalize();
 }
 
 }  // namespace lockstep::formats
