@@ -34,16 +34,23 @@ JobFile job_around(const std::vector<std::string>& words, const config::Catalogu
   const std::string kind = key_of(words.front());
   const std::string main_setting = kind == name_of(SourceKind::digits) ? "count" : "path";
   std::vector<std::string> overrides;
+  bool is_map = false;
   for (std::size_t i = 0; i < words.size(); ++i) {
     if (!is_override(words[i])) {
       throw Error(ExitCode::usage,
                   fmt::format("expected a setting of the source '{}' (key=value), found '{}'", kind, words[i]));
     }
+    const std::string value = words[i].substr(words[i].find('=') + 1);
+    if (i == 0 && value.starts_with("{")) {  // all settings at once, as in a job
+      overrides.push_back(fmt::format("data.train.{}={}", kind, value));
+      is_map = true;
+      continue;
+    }
     const std::string key = i == 0 ? main_setting : key_of(words[i]);
-    overrides.push_back(fmt::format("data.train.{}.{}={}", kind, key, words[i].substr(words[i].find('=') + 1)));
+    overrides.push_back(fmt::format("data.train.{}.{}={}", kind, key, value));
   }
   const auto sets_target = [](const std::string& word) { return key_of(word) == "target"; };
-  if (kind == name_of(SourceKind::table) && std::none_of(words.begin(), words.end(), sets_target)) {
+  if (kind == name_of(SourceKind::table) && !is_map && std::none_of(words.begin(), words.end(), sets_target)) {
     throw Error(ExitCode::usage, "table: expected the column to predict, found none; add target=COLUMN");
   }
   const std::string text = fmt::format("job: {{model: mlp, data: {{train: {{{}: {{}}}}}}, steps: 1}}\n", kind);

@@ -70,6 +70,7 @@ OpDef metric_of_classes(const std::string& name, const std::string& doc) {
   op.name = name;
   op.doc = doc;
   op.kind = OpKind::metric;
+  op.targets = TargetKind::classes;
   op.attributes = {ignored_index_attribute()};
   op.min_inputs = op.max_inputs = 2;
   op.differentiable = false;

@@ -130,6 +130,32 @@ class Tables(Commands):
         self.assertAlmostEqual(metrics["recall"], both / sum(rows), 5)
         self.assertAlmostEqual(metrics["f1"], 2 * both / (sum(said) + sum(rows)), 5)
 
+    def test_a_model_of_the_zoo_for_two_words(self):
+        """One prediction, as scikit-learn's LogisticRegression has for them."""
+        (self.folder / "job.yaml").write_text(JOB % (1, "tall", "binary_cross_entropy", "binary_accuracy"))
+        words = ("data.train.table.features=sepal", "epochs=2", "learning_rate=0.01", "model={mlp: [4]}")
+        self.run_it("train", "job.yaml", *words)
+        line = self.run_it("predict", "runs/flowers", "flowers.csv").stdout.splitlines()[0]
+        self.assertRegex(line, r"^flowers\.csv:2  yes [-.e\d]+$")
+        self.assertIn("expected targets of two classes, 0 and 1, as binary_cross_entropy wants them, found class 2",
+                      self.run_it("check", "job.yaml", *words, "data.train.table.target=kind", code=78).stderr)
+        self.assertIn("metrics: expected metrics of a single prediction, found 'accuracy', which looks for",
+                      self.run_it("check", "job.yaml", *words, "metrics=accuracy", code=78).stderr)
+
+    def test_a_metric_of_one_label_where_a_sample_may_have_several(self):
+        (self.folder / "labels.csv").write_text("x,low,high\n" + "".join(f"{i / 7},{i % 2},{i % 3 // 2}\n" for i in range(40)))
+        (self.folder / "job.yaml").write_text(JOB % (2, "[low, high]", "binary_cross_entropy", "accuracy"))
+        said = self.run_it("check", "job.yaml", "data.train.table.path=labels.csv").stderr
+        self.assertIn("warning: metric 'accuracy' compares the largest prediction with the largest target, as if each sample "
+                      "had one label; for several labels take binary_accuracy, f1 or auc\n", said)
+
+    def test_a_source_in_braces(self):
+        usual = self.run_it("data", "info", "table=flowers.csv", "target=kind", "except=[tall]").stdout
+        for words in (("{path: flowers.csv, target: kind, except: [tall]}",),
+                      ("{path: flowers.csv, target: kind}", "except=[tall]")):
+            self.assertEqual(self.run_it("data", "info", "table=" + words[0], *words[1:]).stdout, usual)
+        self.assertIn("target", self.run_it("data", "info", "table={path: flowers.csv}", code=78).stderr)
+
     def test_several_targets(self):
         (self.folder / "job.yaml").write_text(JOB % (2, "[petal, sepal]", "huber", "mae"))
         self.run_it("train", "job.yaml", "data.train.table.bad_samples=skip")
@@ -519,6 +545,21 @@ class Numbers(Commands):
             self.assertEqual(told(heights[:58] + [mark] * 2, target="x"), [text])
         for fine in (heights + [-999], heights + [151] * 9, [i % 3 for i in range(60)] + [-1] * 9, [99, 0] * 30,
                      [i * 170 for i in range(60)] + [9999] * 3, heights + [1000] * 5):
+            self.assertEqual(told(fine), [])
+
+    def test_numbers_that_leave_nothing_of_the_others(self):
+        def told(values, target="y"):
+            rows = [[value, i * 7919 % 1000 / 10] for i, value in enumerate(values)]
+            return self.warnings_of("x,y", rows, f"target={target}")
+        heights = [150 + i % 40 / 2 for i in range(60)]
+        for extreme, shown in (("3e38", "3e+38"), ("-3e38", "-3e+38"), ("1e6", "1000000")):
+            values = heights[:30] + [extreme] + heights[31:]
+            for target in "yx":
+                low, high = (150, 169.5) if extreme[0] != "-" else (150, 169)
+                self.assertEqual(told(values, target), [
+                    f"column 'x': 98 % of its values are between {low} and {high}, and one is {shown} (rows.csv:32): normalized, "
+                    "the others are nearly alike; correct it, leave it empty, or take the logarithm of the column"])
+        for fine in (heights + [9000], [7] * 60 + [3e38], [1.3 ** i for i in range(60)]):
             self.assertEqual(told(fine), [])
 
     def test_predictions_far_from_0(self):

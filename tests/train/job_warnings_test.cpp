@@ -172,6 +172,13 @@ TEST(JobGraph, RefusesFewerClassesThanTheDataHave) {
             "");
 }
 
+TEST(JobGraph, RefusesMetricsOfClassesForASinglePrediction) {
+  EXPECT_EQ(
+      of({"model.layers=[flatten, {linear: {features: 1}}]", "loss={binary_cross_entropy: {}}"}).error,
+      "job.yaml:10:12: job.metrics: expected metrics of a single prediction, found 'accuracy', which looks for the "
+      "largest of several; take binary_accuracy, f1 or auc, or cross_entropy and a prediction for each class");
+}
+
 TEST(JobGraph, LossesOfOnesOwnSayWhatTheirTargetsAre) {
   Registries registries = Registries::built_in();
   OpDef mine = registries.ops.at("cross_entropy");

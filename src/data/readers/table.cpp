@@ -432,6 +432,7 @@ void warn_of_values(const TableLayout& layout, TableRows& rows) {
   };
   if (layout.window.rows == 0) add(copy_warnings(table));  // the past of a target is a feature
   add(mark_warnings(table));
+  add(outlier_warnings(table, [&](std::size_t row) { return rows.names[row]; }));
 }
 
 std::vector<TargetRange> table_ranges(const TableLayout& layout, const TableRows& rows) {

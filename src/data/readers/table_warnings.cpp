@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <numeric>
 #include <set>
 #include <type_traits>
 
@@ -15,6 +16,7 @@ namespace {
 
 constexpr std::size_t kFewestRows = 20;  ///< among fewer, two columns are easily alike by chance
 constexpr std::size_t kMostValues = 1000;
+constexpr double kLeastSpread = 0.01;  ///< of 98 % of the values, in standard deviations
 
 /// A column, from the first row on.
 template <class T>
@@ -126,6 +128,50 @@ std::size_t number_targets(const TableCells& table) {
   return std::count_if(table.classes.begin(), table.classes.end(), [](const auto& classes) { return classes.empty(); });
 }
 
+/// "most of its values are between ..."; empty: the column is of one piece.
+std::string outlier_in(const Strided<double>& column, const std::function<std::string(std::size_t)>& place) {
+  std::vector<double> values;
+  for (std::size_t row = 0; row < column.size(); ++row) {
+    if (!std::isnan(column[row])) values.push_back(column[row]);
+  }
+  const std::size_t outside = std::max<std::size_t>(1, values.size() / 100);  // on either side
+  if (values.size() < kFewestRows) return "";
+  const double mean = std::accumulate(values.begin(), values.end(), 0.0,
+                                      [n = values.size()](double sum, double value) { return sum + value / n; });
+  double variance = 0;
+  for (const double value : values) variance += (value - mean) * (value - mean) / values.size();
+  std::sort(values.begin(), values.end());
+  const double low = values[outside], high = values[values.size() - 1 - outside];
+  if (low == high || high - low > kLeastSpread * std::sqrt(variance) || !mark_in(column).empty()) return "";
+  const double extreme = low - values.front() > values.back() - high ? values.front() : values.back();
+  std::size_t row = 0;
+  while (column[row] != extreme) ++row;
+  return fmt::format(
+      "98 % of its values are between {} and {}, and one is {} ({}): normalized, the others are nearly alike; correct "
+      "it, leave it empty, or take the logarithm of the column",
+      low, high, extreme, place(row));
+}
+
+/// What `judge` says of each column of numbers, features and targets.
+template <class Judge>
+std::vector<std::string> judge_numbers(const TableCells& table, const Judge& judge) {
+  std::vector<std::string> warnings;
+  const auto add = [&](const std::string& name, const Strided<double>& values) {
+    if (const auto found = judge(values); !found.empty())
+      warnings.push_back(fmt::format("column '{}': {}", name, found));
+  };
+  for (std::size_t c = 0; c < table.columns.size(); ++c) {
+    const Column& column = table.columns[c];
+    if (column.categories.empty() && !column.dates) add(column.name, {table.cells, table.columns.size(), c});
+  }
+  const std::size_t of_numbers = number_targets(table);
+  std::size_t number = 0;
+  for (std::size_t t = 0; t < table.targets.size(); ++t) {
+    if (table.classes[t].empty()) add(table.targets[t], {table.numbers, of_numbers, number++});
+  }
+  return warnings;
+}
+
 }  // namespace
 
 std::vector<std::string> copy_warnings(const TableCells& table) {
@@ -145,21 +191,12 @@ std::vector<std::string> copy_warnings(const TableCells& table) {
 }
 
 std::vector<std::string> mark_warnings(const TableCells& table) {
-  std::vector<std::string> warnings;
-  const auto judge = [&](const std::string& name, const Strided<double>& values) {
-    if (const auto mark = mark_in(values); !mark.empty())
-      warnings.push_back(fmt::format("column '{}': {}", name, mark));
-  };
-  for (std::size_t c = 0; c < table.columns.size(); ++c) {
-    const Column& column = table.columns[c];
-    if (column.categories.empty() && !column.dates) judge(column.name, {table.cells, table.columns.size(), c});
-  }
-  const std::size_t of_numbers = number_targets(table);
-  std::size_t number = 0;
-  for (std::size_t t = 0; t < table.targets.size(); ++t) {
-    if (table.classes[t].empty()) judge(table.targets[t], {table.numbers, of_numbers, number++});
-  }
-  return warnings;
+  return judge_numbers(table, mark_in);
+}
+
+std::vector<std::string> outlier_warnings(const TableCells& table,
+                                          const std::function<std::string(std::size_t)>& place) {
+  return judge_numbers(table, [&](const Strided<double>& column) { return outlier_in(column, place); });
 }
 
 }  // namespace lockstep::data

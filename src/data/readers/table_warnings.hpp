@@ -1,8 +1,9 @@
-// Warnings about what the columns of a training table hold: copies of a target, and numbers that stand for missing
-// values.
+// Warnings about what the columns of a training table hold: copies of a target, numbers that stand for missing values,
+// and numbers that leave nothing of the others.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -27,5 +28,10 @@ struct TableCells {
 /// Columns where a number that others write for missing values, such as -999, occurs several times and lies farther
 /// from the other numbers than these from each other.
 [[nodiscard]] std::vector<std::string> mark_warnings(const TableCells& table);
+
+/// Columns of numbers in which so few values lie so far from the others that mean and standard deviation are theirs:
+/// normalized, the others are nearly alike. `place(row)`: "data.csv:7".
+[[nodiscard]] std::vector<std::string> outlier_warnings(const TableCells& table,
+                                                        const std::function<std::string(std::size_t)>& place);
 
 }  // namespace lockstep::data

@@ -201,6 +201,23 @@ void require_classes(const Graph& graph, const Node& loss, const JobFile& job, c
   }
 }
 
+/// The larger of two logits is a class, but the largest of one is always the same.
+void require_several_classes(const Graph& graph, const JobFile& job) {
+  const auto losses = loss_nodes(graph);
+  if (std::none_of(losses.begin(), losses.end(),
+                   [](const Node* loss) { return loss->op->targets == TargetKind::shares; }))
+    return;
+  for (const std::int32_t metric : graph.metrics) {
+    const Node& node = graph.nodes[metric];
+    if (node.op->targets != TargetKind::classes || graph.at(node.inputs[0]).spec.shape.back() > 1) continue;
+    throw config::Problems(
+        {{job.place_of("job.metrics"),
+          fmt::format("expected metrics of a single prediction, found '{}', which looks for the largest of several; "
+                      "take binary_accuracy, f1 or auc, or cross_entropy and a prediction for each class",
+                      node.op->name)}});
+  }
+}
+
 void require_classes(const Graph& graph, const JobFile& job, const input::PreparedData& data) {
   for (const Node* const loss : loss_nodes(graph)) require_classes(graph, *loss, job, data.schema.info);
 }
@@ -223,14 +240,22 @@ void require_categorical(const JobFile& job, const input::PreparedData& data, co
                     job.loss.kind, column, column)}});
 }
 
-/// What a model of the zoo predicts by itself: the classes, or the numbers of the target.
+/// What a model of the zoo predicts by itself: the classes, one number that tells two of them apart, or the numbers of
+/// the target.
 std::int64_t outputs_wanted(const Job& job, const input::PreparedData& data, const OpRegistry& ops) {
+  const auto is_target = [&](const Feature& feature) {
+    return feature.name == target_feature(job.loss.target, data.features);
+  };
+  if (job.losses.empty() && ops.at(job.loss.kind).targets == TargetKind::shares) {
+    const auto found = std::find_if(data.features.begin(), data.features.end(), is_target);
+    if (found != data.features.end() && found->kind == Feature::Kind::label) return 1;
+  }
   if (data.schema.classes() > 0 || !job.losses.empty() || ops.at(job.loss.kind).targets == TargetKind::classes) {
     return data.schema.classes();
   }
   for (const Feature& feature : data.features) {
     const bool numbers = feature.kind == Feature::Kind::tensor && feature.spec.dtype == DType::f32;
-    if (numbers && feature.name == target_feature(job.loss.target, data.features)) return feature.spec.elements();
+    if (numbers && is_target(feature)) return feature.spec.elements();
   }
   return data.schema.classes();
 }
@@ -326,6 +351,7 @@ Graph make_job_graph(const JobFile& job, const input::PreparedData& data, const 
                                                     registries.ops, registries.models));
   require_batch_statistics(graph, job);
   require_classes(graph, job, data);
+  require_several_classes(graph, job);
   require_targets(graph, job, data);
   require_samples_apart(graph, job);
   require_vocabulary(graph, job, data);

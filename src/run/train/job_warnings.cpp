@@ -124,6 +124,25 @@ std::string always_right(const Graph& graph) {
   return "";
 }
 
+/// Of several labels that a sample may have at once, a metric that looks for the largest alone.
+std::string one_of_several_labels(const Graph& graph, const Node& loss, const input::PreparedData& data) {
+  if (loss.op->targets != TargetKind::shares) return "";
+  const auto& features = data.schema.info.features;
+  const std::string& target = graph.at(loss.inputs[1]).name;
+  const bool of_columns = std::any_of(features.begin(), features.end(), [&](const Feature& feature) {
+    return feature.name == target && feature.kind == Feature::Kind::tensor && feature.classes.size() > 1;
+  });
+  for (const std::int32_t metric : graph.metrics) {
+    const Node& node = graph.nodes[metric];
+    if (!of_columns || node.op->targets != TargetKind::classes || graph.at(node.inputs[1]).name != target) continue;
+    return fmt::format(
+        "metric '{}' compares the largest prediction with the largest target, as if each sample had one label; for "
+        "several labels take binary_accuracy, f1 or auc",
+        node.op->name);
+  }
+  return "";
+}
+
 }  // namespace
 
 std::vector<std::string> job_warnings(const Graph& graph, const input::PreparedData& data) {
@@ -132,6 +151,7 @@ std::vector<std::string> job_warnings(const Graph& graph, const input::PreparedD
     warnings.push_back(twice_normalized(graph, *loss));
     warnings.push_back(unused_classes(graph, *loss, data));
     warnings.push_back(sees_its_target(graph, *loss, data));
+    warnings.push_back(one_of_several_labels(graph, *loss, data));
   }
   warnings.push_back(statistics_of_one_sample(graph));
   warnings.push_back(padding_as_text(graph));
