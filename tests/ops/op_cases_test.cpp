@@ -5,10 +5,13 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "allocation_counter.hpp"
 #include "lockstep/error.hpp"
@@ -136,6 +139,45 @@ bool output_has_nan(const KernelRun& run, const Problem& problem) {
   return false;
 }
 
+/// What forward computes if one element is `value`; nothing if the op refuses it.
+std::optional<std::vector<DoubleTensor>> outputs_with(Problem& problem, Tensor& tensor, std::size_t element,
+                                                      float value, const KernelFactory& factory) {
+  const auto values = tensor.as<float>();
+  const float sound = std::exchange(values[element], value);
+  const auto kernel = problem.make_kernel(factory);
+  KernelRun run(problem, {.junk = std::byte{0}});
+  std::optional<std::vector<DoubleTensor>> found(std::in_place);
+  try {
+    run.forward(*kernel);
+    for (std::size_t i = 0; i < run.outputs().size(); ++i) {
+      found->push_back(to_doubles(run.outputs()[i], problem.signature.outputs[i]));
+    }
+  } catch (const Error&) {
+    found.reset();
+  }
+  values[element] = sound;
+  return found;
+}
+
+/// A NaN among numbers, which max() and min() may prefer: it comes through wherever a large number changes the output.
+void expect_one_nan_comes_through(Problem& problem, Tensor& tensor, const std::string& name,
+                                  const KernelFactory& factory) {
+  constexpr int kTries = 4;
+  RandomStream random(hash_name(name), 0);
+  for (int i = 0; i < kTries; ++i) {
+    const std::size_t element = random.below(static_cast<std::uint32_t>(tensor.spec().elements()));
+    const auto before = outputs_with(problem, tensor, element, tensor.as<float>()[element], factory);
+    const auto matters = [&](float value) {
+      const auto now = outputs_with(problem, tensor, element, value, factory);
+      return now && !std::equal(now->begin(), now->end(), before->begin(),
+                                [](const auto& a, const auto& b) { return a.values == b.values; });
+    };
+    if (!before || (!matters(1000) && !matters(-1000))) continue;
+    const auto with_nan = outputs_with(problem, tensor, element, std::nanf(""), factory);
+    EXPECT_TRUE(!with_nan || std::any_of(with_nan->begin(), with_nan->end(), has_nan)) << name << "[" << element << "]";
+  }
+}
+
 /// What is computed of NaNs has one: the output, of those of an input or a parameter, unless the op refuses them; the
 /// gradients of inputs, of those of the output's gradient.
 void expect_nans_come_through(Problem& problem, const OpCase& the_case, const KernelFactory& factory) {
@@ -145,6 +187,7 @@ void expect_nans_come_through(Problem& problem, const OpCase& the_case, const Ke
       const bool may_pass_over = kMayPassOver.contains(problem.op->name + " " + name) ||
                                  kMayPassOver.contains(fmt::format("{} {} {}", problem.op->name, the_case.name, name));
       if (may_pass_over || !has_floats((*tensors)[i].spec())) continue;
+      expect_one_nan_comes_through(problem, (*tensors)[i], name, factory);
       const Nans nans((*tensors)[i]);
       const auto kernel = problem.make_kernel(factory);  // a new one: others may keep what they made of a weight
       KernelRun run(problem, {.junk = std::byte{0}});
