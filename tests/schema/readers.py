@@ -6,6 +6,8 @@ import random
 import shutil
 import struct
 import subprocess
+import tarfile
+import zipfile
 import zlib
 from collections.abc import Callable
 
@@ -53,6 +55,81 @@ def images(path, rows, rename=lambda name: name):
     for i, row in enumerate(rows):
         (path / rename(row[4])).mkdir(parents=True, exist_ok=True)
         (path / rename(row[4]) / f"{i:03}.png").write_bytes(png(level_of(row)))
+
+
+def archive(path, rows):
+    """A tar or a zip."""
+    folder = path.with_name("to-archive")
+    images(folder, rows)
+    files = sorted(folder.glob("*/*.png"))
+    if path.suffix == ".zip":
+        with zipfile.ZipFile(path, "w") as whole:
+            for file in files:
+                whole.write(file, file.relative_to(folder))
+    else:
+        with tarfile.open(path, "w:gz" if path.suffix == ".tgz" else "w") as whole:
+            for file in files:
+                whole.add(file, file.relative_to(folder))
+
+
+def masks(path, rows, columns=("image", "mask"), called=("image", "mask")):
+    named = []
+    for i, row in enumerate(rows):
+        level, cut = f"level{level_of(row)}.png", f"mask{i}-{row[4]}.png"
+        (path.parent / level).write_bytes(png(level_of(row)))
+        (path.parent / cut).write_bytes(png(["no", "yes", "maybe"].index(row[4])))
+        named.append((level, cut))
+    table(path, named, columns, called)
+
+
+def parquet(path, rows, columns=COLUMNS, called=COLUMNS):
+    """Columns of doubles, and of text, in one row group without compression (https://parquet.apache.org/docs)."""
+    def varint(number):
+        out = b""
+        while number > 127:
+            out += bytes([number & 127 | 128])
+            number >>= 7
+        return out + bytes([number])
+
+    def integer(number):
+        return varint(number << 1 ^ number >> 63)
+
+    def text(word):
+        return varint(len(word)) + word.encode()
+
+    def struct_of(*fields):  # (number, type of thrift's compact protocol, value)
+        out, last = b"", 0
+        for number, kind, value in fields:
+            out += bytes([number - last << 4 | kind]) + value
+            last = number
+        return out + b"\0"
+
+    def list_of(kind, items):
+        return (bytes([len(items) << 4 | kind]) if len(items) < 15 else bytes([0xF0 | kind]) + varint(len(items))) + b"".join(items)
+
+    i32, i64, binary, lists, structs = 5, 6, 8, 9, 12
+    named = [dict(zip(called, row), extra="1.5") for row in rows]
+    body, chunks, schema = b"PAR1", [], [struct_of((4, binary, text("schema")), (5, i32, integer(len(columns))))]
+    for column in columns:
+        numbers = column not in ("k", "label")
+        values = b"".join(struct.pack("<d", float(row[column])) if numbers else
+                          struct.pack("<I", len(row[column])) + row[column].encode() for row in named)
+        page = struct_of((1, i32, integer(0)), (2, i32, integer(len(values))), (3, i32, integer(len(values))),
+                         (5, structs, struct_of((1, i32, integer(len(rows))), (2, i32, integer(0)), (3, i32, integer(3)),
+                                                (4, i32, integer(3)))))
+        kind, at = (5 if numbers else 6), len(body)
+        body += page + values
+        size = len(page) + len(values)
+        about = struct_of((1, i32, integer(kind)), (2, lists, list_of(i32, [integer(0)])), (3, lists, list_of(binary, [text(column)])),
+                          (4, i32, integer(0)), (5, i64, integer(len(rows))), (6, i64, integer(size)), (7, i64, integer(size)),
+                          (9, i64, integer(at)))
+        chunks.append(struct_of((2, i64, integer(at)), (3, structs, about)))
+        of_text = () if numbers else ((6, i32, integer(0)),)
+        schema.append(struct_of((1, i32, integer(kind)), (3, i32, integer(0)), (4, binary, text(column)), *of_text))
+    group = struct_of((1, lists, list_of(structs, chunks)), (2, i64, integer(len(body))), (3, i64, integer(len(rows))))
+    footer = struct_of((1, i32, integer(1)), (2, lists, list_of(structs, schema)), (3, i64, integer(len(rows))),
+                       (4, lists, list_of(structs, [group])))
+    path.write_bytes(body + footer + struct.pack("<I", len(footer)) + b"PAR1")
 
 
 def image_table(path, rows, columns=("image", "label"), called=("image", "label")):
@@ -117,9 +194,17 @@ class Reader:
 
 READERS = [
     Reader("table", {"table": {"path": "data", "target": "label"}}, table, CLASSES, columns=COLUMNS),
+    Reader("parquet", {"table": {"path": "data.parquet", "target": "label"}}, parquet, CLASSES, "data.parquet", COLUMNS),
     Reader("series", {"table": {"path": "data", "target": "a", "features": ["a", "b", "k"], "window": 4, "horizon": 2}},
            table, {**MLP, "loss": "mean_squared_error", "metrics": ["mae"]}, columns=COLUMNS, classes=False),
     Reader("images", {"images": "data"}, images, CLASSES),
+    Reader("tar", {"images": "data.tar"}, archive, CLASSES, "data.tar", predicts=False),
+    Reader("tgz", {"images": "data.tgz"}, archive, CLASSES, "data.tgz", predicts=False),
+    Reader("zip", {"images": "data.zip"}, archive, CLASSES, "data.zip", predicts=False),
+    Reader("masks", {"csv": {"path": "data.csv", "mask": "mask", "classes": ["no", "yes"]}}, masks,
+           {"model": {"layers": [{"conv": {"filters": 2, "kernel": 1}}]}, "metrics": ["mean_iou"],
+            "loss": {"cross_entropy": {}, "target": "mask"}}, "data.csv", ("image", "mask"), classes=False,
+           predicts=False),
     Reader("csv", {"csv": "data.csv"}, image_table, CLASSES, "data.csv", ("image", "label")),
     Reader("idx", {"idx": "data"}, idx, CLASSES, names_classes=False, predicts=False),
     Reader("cifar", {"cifar": "data.bin"}, cifar, CLASSES, "data.bin", names_classes=False, predicts=False),
