@@ -242,21 +242,25 @@ void print_numbers(const train::LoadedModel& model, const PredictOptions& option
 void print_sample(const train::LoadedModel& model, const PredictOptions& options, const std::vector<std::string>& files,
                   const SamplePrediction& prediction) {
   const DataSetInfo& info = model.data();
-  const auto& scores = prediction.values;
+  auto scores = prediction.values;
   if (!prediction.probabilities && info.class_names.empty()) return print_numbers(model, options, files, scores);
+  // One number tells two classes apart: that of the second.
+  const bool of_second = scores.size() == 1 && info.class_names.size() == 2;
+  if (of_second && prediction.probabilities) scores.insert(scores.begin(), 1 - scores.front());
+  const std::size_t first = of_second && !prediction.probabilities ? 1 : 0;
   const auto order = largest(scores, options.top);
   if (options.json) {
     nlohmann::ordered_json line = {{"event", "predict"}, {"files", files}};
     for (const std::size_t i : order) {
-      line["classes"].push_back({{"name", class_name(info, i)},
-                                 {"index", i},
+      line["classes"].push_back({{"name", class_name(info, first + i)},
+                                 {"index", first + i},
                                  {prediction.probabilities ? "probability" : "value", scores[i]}});
     }
     fmt::print("{}\n", line.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
     return;
   }
   for (const auto& file : files) fmt::print("{}\n", file);
-  for (const std::size_t i : order) fmt::print("  {:>8.4f}  {}\n", scores[i], class_name(info, i));
+  for (const std::size_t i : order) fmt::print("  {:>8.4f}  {}\n", scores[i], class_name(info, first + i));
 }
 
 void print_images_csv(const train::LoadedModel& model, const ImageFiles& samples,

@@ -157,4 +157,16 @@ std::shared_ptr<const DataSet> with_one_hot_labels(std::shared_ptr<const DataSet
   return std::make_shared<SoftLabels>(std::move(whole), std::vector<float>(), 1.0, "one-hot");
 }
 
+DataSetInfo with_hard_labels(DataSetInfo info) {
+  const TensorSpec soft{DType::f32, {std::ssize(info.class_names)}};
+  for (Feature& feature : info.features) {
+    if (feature.kind == Feature::Kind::label) break;
+    if (feature.kind != Feature::Kind::tensor || feature.spec != soft || !feature.classes.empty()) continue;
+    feature.kind = Feature::Kind::label;
+    feature.spec = {DType::i32, {}};
+    break;
+  }
+  return info;
+}
+
 }  // namespace lockstep::data

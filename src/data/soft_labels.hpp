@@ -26,6 +26,9 @@ namespace lockstep::data {
 /// A set with labels of that form: 1 for the label's class, 0 for the others.
 [[nodiscard]] std::shared_ptr<const DataSet> with_one_hot_labels(std::shared_ptr<const DataSet> whole);
 
+/// A set as its source has it, of what such a set says of itself.
+[[nodiscard]] DataSetInfo with_hard_labels(DataSetInfo info);
+
 /// Names in the file: of the tensor [samples, classes] f32, and of the set's digest among its metadata.
 inline constexpr const char* kProbabilitiesTensor = "probabilities";
 inline constexpr const char* kSamplesDigest = "samples_digest";

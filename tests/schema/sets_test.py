@@ -151,6 +151,39 @@ class OtherSettings(Folder):
                          "warning: test: it reads what training reads, too: data\n")
 
 
+class Labels(Folder):
+    def test_labels_that_were_mixed(self):
+        """Training samples have a share of each class then; those of a set that is evaluated have one."""
+        readers.images(self.folder / "data", ROWS)
+        whole = {"job": {"name": "mixed", "run_directory": "run", "batch_size": 8, "steps": 10, "seed": 3, **CLASSES,
+                         "data": {"train": {"images": "data"}, "validation": {"fraction": 0.25}, "mix": {"mixup": 0.4}}}}
+        (self.folder / "run.yaml").write_text(json.dumps(whole))
+        self.lockstep("train", "run.yaml")
+        last = [json.loads(line) for line in (self.folder / "run/events.jsonl").read_text().splitlines()
+                if '"eval"' in line][-1]
+        samples, loss, metrics = self.eval("run")
+        self.assertEqual((samples, loss, metrics), (30, last["loss"], last["metrics"]))
+        self.assertEqual(self.eval("run", "--set", "train")[0], 90)
+        self.assertEqual(self.eval("run", "--set", "test", "data.test.images=data")[0], 120)
+        self.lockstep("ensemble", "eval", "run", "run")
+
+    def test_one_number_that_tells_two_classes_apart(self):
+        """It is the probability of the second."""
+        readers.images(self.folder / "data", [[str(4 * (row[4] == "yes")), *row[1:]] for row in ROWS])
+        self.train({"images": "data"}, {"model": {"mlp": {"hidden": [8]}}, "loss": "binary_cross_entropy",
+                                        "metrics": ["binary_accuracy"], "optimizer": "adam"}, "run", steps=60)
+        self.assertEqual(self.eval("run")[2], {"binary_accuracy": 1.0})
+        for name in ("no", "yes"):
+            for line in self.lockstep("predict", "run", f"data/{name}", "--log", "json").splitlines():
+                best, other = json.loads(line)["classes"]
+                self.assertEqual((best["name"], {best["index"], other["index"]}), (name, {0, 1}))
+                self.assertAlmostEqual(best["probability"] + other["probability"], 1)
+            logits = self.lockstep("predict", "run", f"data/{name}", "--log", "json", "--scores", "logits").splitlines()
+            for line in logits:
+                found, = json.loads(line)["classes"]
+                self.assertEqual((found["name"], found["index"], found["value"] > 0), ("yes", 1, name == "yes"))
+
+
 class NoNumbers(Folder):
     """A prediction that is NaN is of no class; what counts classes would take it for one."""
 

@@ -319,9 +319,10 @@ PreparedData apply(Schema schema, const DataOptions& wanted, std::uint64_t seed,
 std::shared_ptr<const DataSet> open_set(const PreparedData& model, const std::string& name, const SourceOptions& source,
                                         Communicator& communicator) {
   SourceIndexes indexes(cache_directory(), model.registries->readers);
+  const DataSetInfo known = data::with_hard_labels(model.schema.info);
   std::shared_ptr<const DataSet> set;
   indexes.open_once_a_host(&communicator, [&] {
-    set = indexes.open(name, source, &model.schema.info);
+    set = indexes.open(name, source, &known);
     (void)indexes.keep();
   });
   return set;
@@ -331,8 +332,9 @@ PreparedData open_as_trained(const PreparedData& model, const std::string& name,
                              const DataSets& own, Communicator& communicator) {
   SourceIndexes indexes(cache_directory(), model.registries->readers);
   PreparedData data = apply(model.schema, job.data, job.seed, *model.registries);
+  const DataSetInfo known = data::with_hard_labels(model.schema.info);
   indexes.open_once_a_host(&communicator, [&] {
-    open_sets(job.data, job.seed, own, &model.schema.info, false, indexes, data);
+    open_sets(job.data, job.seed, own, &known, false, indexes, data);
     (void)indexes.keep();
   });
   const auto then = model.schema.digests.find(name);
