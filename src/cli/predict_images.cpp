@@ -222,18 +222,21 @@ std::string class_name(const DataSetInfo& info, std::size_t index) {
   return index < info.class_names.size() ? info.class_names[index] : fmt::format("{}", index);
 }
 
-/// Of a model that predicts numbers: all of them, in their order.
+/// Of a model that predicts numbers: all of them, in their order. One that tells two classes apart is the second's.
 void print_numbers(const train::LoadedModel& model, const PredictOptions& options,
-                   const std::vector<std::string>& files, const std::vector<double>& values) {
+                   const std::vector<std::string>& files, const SamplePrediction& prediction) {
+  const auto& values = prediction.values;
+  const bool alone = values.size() == 1 && model.data().class_names.empty();
   if (options.json) {
-    const nlohmann::ordered_json line = {{"event", "predict"}, {"files", files}, {"values", values}};
+    const nlohmann::ordered_json line = {
+        {"event", "predict"}, {"files", files}, {prediction.probabilities ? "probabilities" : "values", values}};
     fmt::print("{}\n", line.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
     return;
   }
   const auto names = train::value_names(model, values.size());
   fmt::print("{}", fmt::join(files, "\n"));
   for (std::size_t i = 0; i < values.size(); ++i) {
-    fmt::print("  {}{}", values.size() == 1 ? "" : names[i] + " ",
+    fmt::print("  {}{}", alone ? "" : names[i] + " ",
                number_text(values[i], model.outputs().front().offset(i)));
   }
   fmt::print("\n");
@@ -242,25 +245,24 @@ void print_numbers(const train::LoadedModel& model, const PredictOptions& option
 void print_sample(const train::LoadedModel& model, const PredictOptions& options, const std::vector<std::string>& files,
                   const SamplePrediction& prediction) {
   const DataSetInfo& info = model.data();
-  auto scores = prediction.values;
-  if (!prediction.probabilities && info.class_names.empty()) return print_numbers(model, options, files, scores);
-  // One number tells two classes apart: that of the second.
-  const bool of_second = scores.size() == 1 && info.class_names.size() == 2;
-  if (of_second && prediction.probabilities) scores.insert(scores.begin(), 1 - scores.front());
-  const std::size_t first = of_second && !prediction.probabilities ? 1 : 0;
+  const auto& scores = prediction.values;
+  const bool tells_two_apart = scores.size() == 1 && info.class_names.size() > 1;
+  if (tells_two_apart || (!prediction.probabilities && info.class_names.empty())) {
+    return print_numbers(model, options, files, prediction);
+  }
   const auto order = largest(scores, options.top);
   if (options.json) {
     nlohmann::ordered_json line = {{"event", "predict"}, {"files", files}};
     for (const std::size_t i : order) {
-      line["classes"].push_back({{"name", class_name(info, first + i)},
-                                 {"index", first + i},
+      line["classes"].push_back({{"name", class_name(info, i)},
+                                 {"index", i},
                                  {prediction.probabilities ? "probability" : "value", scores[i]}});
     }
     fmt::print("{}\n", line.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
     return;
   }
   for (const auto& file : files) fmt::print("{}\n", file);
-  for (const std::size_t i : order) fmt::print("  {:>8.4f}  {}\n", scores[i], class_name(info, first + i));
+  for (const std::size_t i : order) fmt::print("  {:>8.4f}  {}\n", scores[i], class_name(info, i));
 }
 
 void print_images_csv(const train::LoadedModel& model, const ImageFiles& samples,

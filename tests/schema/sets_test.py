@@ -165,7 +165,12 @@ class Labels(Folder):
         self.assertEqual((samples, loss, metrics), (30, last["loss"], last["metrics"]))
         self.assertEqual(self.eval("run", "--set", "train")[0], 90)
         self.assertEqual(self.eval("run", "--set", "test", "data.test.images=data")[0], 120)
-        self.lockstep("ensemble", "eval", "run", "run")
+        del whole["job"]["data"]["mix"]
+        (self.folder / "plain.yaml").write_text(json.dumps(whole))
+        self.lockstep("train", "plain.yaml", "run_directory=plain")
+        for members in (("run", "run"), ("run", "plain"), ("plain", "run")):
+            found = json.loads(self.lockstep("ensemble", "eval", *members, "--log", "json"))["members"]
+            self.assertEqual([one["metrics"] for one in found], [self.eval(one)[2] for one in members])
 
     def test_one_number_that_tells_two_classes_apart(self):
         """It is the probability of the second."""
@@ -175,13 +180,11 @@ class Labels(Folder):
         self.assertEqual(self.eval("run")[2], {"binary_accuracy": 1.0})
         for name in ("no", "yes"):
             for line in self.lockstep("predict", "run", f"data/{name}", "--log", "json").splitlines():
-                best, other = json.loads(line)["classes"]
-                self.assertEqual((best["name"], {best["index"], other["index"]}), (name, {0, 1}))
-                self.assertAlmostEqual(best["probability"] + other["probability"], 1)
-            logits = self.lockstep("predict", "run", f"data/{name}", "--log", "json", "--scores", "logits").splitlines()
-            for line in logits:
-                found, = json.loads(line)["classes"]
-                self.assertEqual((found["name"], found["index"], found["value"] > 0), ("yes", 1, name == "yes"))
+                probability, = json.loads(line)["probabilities"]
+                self.assertEqual(probability > 0.5, name == "yes")
+            for line in self.lockstep("predict", "run", f"data/{name}").splitlines():
+                path, of, probability = line.split()
+                self.assertEqual((path.split("/")[1], of, float(probability) > 0.5), (name, "yes", name == "yes"))
 
 
 class NoNumbers(Folder):

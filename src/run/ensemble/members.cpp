@@ -13,6 +13,7 @@
 #include "core/files.hpp"
 #include "core/words.hpp"
 #include "data/input/schema.hpp"
+#include "data/soft_labels.hpp"
 #include "lockstep/error.hpp"
 #include "run/checkpoint/saved_model.hpp"
 #include "run/ensemble/outcome.hpp"
@@ -77,6 +78,7 @@ bool share_sets(const train::LoadedModel& one, const train::LoadedModel& other, 
     return std::tuple(of.kind, of.paths, of.labels, of.count, of.first, of.weights, of.context);
   };
   const auto& digests = one.prepared().schema.digests;
+  if (data::has_soft_labels(one.job().data) != data::has_soft_labels(other.job().data)) return false;
   return !digests.empty() && digests == other.prepared().schema.digests && source(one) == source(other) &&
          input::other_reading(one.data(), other.data()).empty();
 }
@@ -87,7 +89,13 @@ std::string difference(const DataSet& one, const Job& job, const DataSet& other,
   for (std::int64_t id = 0; id < one.size(); ++id) {
     if (one.name(id) != other.name(id)) return fmt::format("sample {}, found {}", one.name(id), other.name(id));
   }
-  return targets_of(one, job).bytes == targets_of(other, other_job).bytes ? "" : "the same targets, found others";
+  bool same = true;
+  if (data::has_soft_labels(job.data) == data::has_soft_labels(other_job.data)) {
+    same = targets_of(one, job).bytes == targets_of(other, other_job).bytes;
+  } else {
+    for (std::int64_t id = 0; same && id < one.size(); ++id) same = one.label(id) == other.label(id);
+  }
+  return same ? "" : "the same targets, found others";
 }
 
 }  // namespace
