@@ -236,8 +236,7 @@ void print_numbers(const train::LoadedModel& model, const PredictOptions& option
   const auto names = train::value_names(model, values.size());
   fmt::print("{}", fmt::join(files, "\n"));
   for (std::size_t i = 0; i < values.size(); ++i) {
-    fmt::print("  {}{}", alone ? "" : names[i] + " ",
-               number_text(values[i], model.outputs().front().offset(i)));
+    fmt::print("  {}{}", alone ? "" : names[i] + " ", number_text(values[i], model.outputs().front().offset(i)));
   }
   fmt::print("\n");
 }

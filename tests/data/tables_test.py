@@ -547,6 +547,16 @@ class Numbers(Commands):
                      [i * 170 for i in range(60)] + [9999] * 3, heights + [1000] * 5):
             self.assertEqual(told(fine), [])
 
+    def test_codes_that_begin_with_zeros(self):
+        zips = [f"{501 + i % 10 * 977:05}" for i in range(30)]
+        rows = [[code, i % 7] for i, code in enumerate(zips)]
+        self.assertEqual(self.warnings_of("zip,y", rows, "target=y"), [
+            "column 'zip': read as numbers, which do not keep the zeros that 00501 begins with; if these are codes, add it to "
+            "`categorical`"])
+        self.assertEqual(self.warnings_of("zip,y", rows, "target=y", "categorical=[zip]"), [])
+        for fine in ("0.5", "01", "0", "000"):
+            self.assertEqual(self.warnings_of("x,y", [[fine, 1], *([str(i), i % 7] for i in range(1, 30, 3))], "target=y"), [])
+
     def test_numbers_that_leave_nothing_of_the_others(self):
         def told(values, target="y"):
             rows = [[value, i * 7919 % 1000 / 10] for i, value in enumerate(values)]

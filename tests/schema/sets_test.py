@@ -151,6 +151,38 @@ class OtherSettings(Folder):
                          "warning: test: it reads what training reads, too: data\n")
 
 
+class SeveralTargets(Folder):
+    def trained(self, source, job, run, test):
+        """What `run` says of its own training set, whose targets the test set may name in another order."""
+        self.train(source, job, run)
+        (kind, settings), = source.items()
+        asked = [json.dumps({**settings, "target": order}) for order in (settings["target"], settings["target"][::-1])]
+        found = [self.eval(run, "--set", "test", f"data.test.{kind}={words}") for words in asked]
+        self.assertEqual(*found)
+        self.assertEqual(found[0], self.eval(run, "--set", "test", f"data.test.{kind}={test}"))
+
+    def test_of_a_table(self):
+        table(self.folder / "data", ROWS)
+        together = {"model": {"mlp": {"hidden": [8]}}, "loss": "mean_squared_error", "metrics": ["mae"]}
+        self.trained({"table": {"path": "data", "target": ["a", "c"], "features": ["b", "k"]}}, together, "run",
+                     "{path: data, features: [b, k]}")
+        layers = [{"linear": 4, "name": "body"}, {"linear": 1, "name": "one", "inputs": "body"},
+                  {"linear": 1, "name": "two", "inputs": "body"}]
+        apart = {"model": {"layers": layers}, "loss": [
+            {"mean_squared_error": {}, "target": "a", "output": "one"}, {"mean_squared_error": {}, "target": "c", "output": "two"}]}
+        self.trained({"table": {"path": "data", "target": ["a", "c"], "features": ["b", "k"]}}, apart, "apart",
+                     "{path: data, features: [b, k]}")
+
+    def test_of_images(self):
+        lines = ["image,x,y"]
+        for i, row in enumerate(ROWS[:40]):
+            (self.folder / f"{i}.png").write_bytes(readers.png(readers.level_of(row)))
+            lines.append(f"{i}.png,{row[0]},{row[1]}")
+        (self.folder / "data.csv").write_text("\n".join(lines) + "\n")
+        job = {"model": {"mlp": {"hidden": [8]}}, "loss": "mean_squared_error", "metrics": ["mae"]}
+        self.trained({"csv": {"path": "data.csv", "target": ["x", "y"]}}, job, "run", "data.csv")
+
+
 class Labels(Folder):
     def test_labels_that_were_mixed(self):
         """Training samples have a share of each class then; those of a set that is evaluated have one."""

@@ -270,6 +270,18 @@ std::size_t place_of_mask(const ImageCandidates& candidates, const std::string& 
   return found - names.begin();
 }
 
+/// The columns of numbers, in the order of the training set if it has the same.
+std::vector<std::string> targets_of(const SourceOptions& source, const DataSetInfo* like) {
+  std::vector<std::string> known;
+  for (const Feature& feature : like == nullptr ? std::vector<Feature>() : like->features) {
+    if (feature.kind != Feature::Kind::tensor) continue;
+    known.push_back(feature.name);
+    if (!feature.classes.empty()) known = feature.classes;
+  }
+  const auto& own = source.target;
+  return std::is_permutation(own.begin(), own.end(), known.begin(), known.end()) ? known : own;
+}
+
 }  // namespace
 
 std::unique_ptr<DataSet> open_csv(const SourceOptions& source, const IndexOptions& options) {
@@ -282,7 +294,7 @@ std::unique_ptr<DataSet> open_csv(const SourceOptions& source, const IndexOption
   const Attributes& settings = source.attributes;
   candidates.mask_code = MaskCode(classes.size(), settings.has("values") ? settings.integers("values") : Pixels(),
                                   settings.has("ignored") ? settings.integer("ignored") : kIgnoredPixel);
-  candidates.targets = source.target;
+  candidates.targets = targets_of(source, options.like);
   for (const auto& path : source.paths) add_file(path, options.notes, candidates);
   if (!classes.empty()) candidates.mask = place_of_mask(candidates, mask, source.paths.front());
   if (candidates.has_labels && options.like == nullptr) name_classes(candidates);

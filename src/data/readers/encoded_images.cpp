@@ -528,8 +528,9 @@ std::vector<TargetRange> image_ranges(const std::vector<Feature>& features, cons
                        [&](std::size_t sample) { return candidates.samples[sample].name; });
 }
 
-/// Another set predicts what the training set does.
-void require_targets_like(const DataSetInfo& like, const std::vector<Feature>& features, const SourceOptions& source) {
+/// Another set predicts what the training set does. Returns a warning, or "".
+std::string require_targets_like(const DataSetInfo& like, const std::vector<Feature>& features,
+                                 const SourceOptions& source) {
   const auto targets = [](const std::vector<Feature>& all) {
     std::vector<Feature> found = all;
     std::erase_if(found, [](const Feature& feature) { return feature.kind != Feature::Kind::tensor; });
@@ -538,7 +539,11 @@ void require_targets_like(const DataSetInfo& like, const std::vector<Feature>& f
   const auto ours = targets(features), theirs = targets(like.features);
   if (std::equal(ours.begin(), ours.end(), theirs.begin(), theirs.end(),
                  [](const Feature& a, const Feature& b) { return a.name == b.name && a.spec == b.spec; })) {
-    return;
+    const auto& own = ours.empty() ? std::vector<std::string>() : ours.front().classes;
+    const auto& known = theirs.empty() ? std::vector<std::string>() : theirs.front().classes;
+    return own == known
+               ? ""
+               : fmt::format("the target is {}, that of the training set {}", few_of(own, 10), few_of(known, 10));
   }
   throw Error(ExitCode::data, fmt::format("{}: expected the targets of the training set; give both sources the same "
                                           "`target`",
@@ -568,7 +573,8 @@ std::unique_ptr<DataSet> make_encoded_images(ImageCandidates candidates, const S
   if (candidates.has_labels) info.features.push_back({"label", Feature::Kind::label, {DType::i32, {}}});
   const auto numbers = number_features(candidates, source);
   info.features.insert(info.features.end(), numbers.begin(), numbers.end());
-  if (options.like != nullptr) require_targets_like(*options.like, info.features, source);
+  const auto other_targets =
+      options.like != nullptr ? require_targets_like(*options.like, info.features, source) : std::string();
 
   info.class_names = classes_in_order(candidates.class_names, source, options);
   info.class_counts.assign(info.class_names.size(), 0);
@@ -580,6 +586,7 @@ std::unique_ptr<DataSet> make_encoded_images(ImageCandidates candidates, const S
   }
   if (!candidates.mask_classes.empty()) check_classes_of_masks(candidates, findings, source, options);
   info.warnings = candidates.warnings;
+  if (!other_targets.empty()) info.warnings.push_back(other_targets);
   if (options.like == nullptr) {
     info.warnings.insert(info.warnings.end(), candidates.class_warnings.begin(), candidates.class_warnings.end());
   }

@@ -359,6 +359,13 @@ class CompactDates {
   std::set<double> different_;
 };
 
+/// As codes are written, such as those of the post: 00501.
+bool is_padded(std::string_view value) {
+  constexpr std::size_t kFewestDigits = 4;
+  return value.size() >= kFewestDigits && value.front() == '0' &&
+         std::all_of(value.begin(), value.end(), [](char c) { return c >= '0' && c <= '9'; });
+}
+
 }  // namespace
 
 ColumnValues look_at_column(const std::vector<TableFile>& files, const std::string& name, bool categorical) {
@@ -375,6 +382,7 @@ ColumnValues look_at_column(const std::vector<TableFile>& files, const std::stri
       row_count.add(*number);
       compact_dates.add(*number, value);
       if (values.rounded.empty() && loses_digits(value)) values.rounded = value;
+      if (values.padded.empty() && is_padded(value)) values.padded = value;
       return;
     }
     if (values.other.empty()) values.other = value;

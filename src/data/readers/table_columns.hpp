@@ -54,6 +54,7 @@ struct ColumnValues {
   bool count_rows = false;                                     ///< n different integers in a row, as row numbers are
   std::string compact_date;                                    ///< a number such as 20240131, if all are, and differ
   std::string rounded;                                         ///< a whole number that double does not hold, if any
+  std::string padded;                                          ///< a code such as 00501, if any
   std::string other;                                           ///< one that is no number, if any
   std::string decimal_comma;                                   ///< a text such as 1,5, if all texts are such
   /// Distinct values, but for missing ones: as numbers, if all are, else as words. A value that is spelt in several

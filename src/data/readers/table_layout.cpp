@@ -88,19 +88,27 @@ bool TableLayout::is_categorical(const std::string& name) const {
          });
 }
 
-/// Patterns stand for the columns that they match, of a validation set for those of the training set.
-std::vector<std::string> TableLayout::targets(const DataSetInfo* like, const std::vector<std::string>& except) const {
-  auto found = columns_like(files_.front(), source_.target, except);
-  if (like == nullptr || found == source_.target) return found;
-  if (like->window.rows > 0) return like->window.targets;
+/// The columns that a training set predicts, in its order; empty: not known.
+std::vector<std::string> TableLayout::known_targets(const DataSetInfo& like) const {
+  if (like.window.rows > 0) return like.window.targets;
   std::vector<std::string> known;
-  for (std::size_t i = 1; i < like->features.size(); ++i) {
-    const Feature& target = like->features[i];
+  for (std::size_t i = 1; i < like.features.size(); ++i) {
+    const Feature& target = like.features[i];
     if (target.kind == Feature::Kind::weight) continue;
-    if (!source_.targets_apart) return target.classes.empty() ? found : target.classes;
+    if (!source_.targets_apart) return target.classes;
     known.push_back(target.name);
   }
   return known;
+}
+
+/// Patterns stand for the columns that they match, of a validation set for those of the training set, whose order
+/// counts.
+std::vector<std::string> TableLayout::targets(const DataSetInfo* like, const std::vector<std::string>& except) const {
+  auto found = columns_like(files_.front(), source_.target, except);
+  if (like == nullptr) return found;
+  auto known = known_targets(*like);
+  const bool same = std::is_permutation(found.begin(), found.end(), known.begin(), known.end());
+  return same || (found != source_.target && !known.empty()) ? std::move(known) : found;
 }
 
 /// A training set's own, or the same as it has.
@@ -240,6 +248,12 @@ void TableLayout::add_column(const std::string& name) {
         fmt::format("column '{}': whole numbers such as {} have more digits than double holds and are rounded, so "
                     "different ones may become one; leave it out with `except: [{}]`, or add it to `categorical`",
                     name, values.rounded, name));
+  }
+  if (numbers && !values.padded.empty()) {
+    warnings.push_back(fmt::format(
+        "column '{0}': read as numbers, which do not keep the zeros that {1} begins with; if these are codes, "
+        "add it to `categorical`",
+        name, values.padded));
   }
   if (!numbers && !column.dates && !categorical && !values.typed_as_texts && values.numbers >= kFewestMixed) {
     warnings.push_back(fmt::format(

@@ -39,6 +39,7 @@ class TableLayout {
   std::string first_fault() const;
   bool is_target(const std::string& name) const;
   bool is_categorical(const std::string& name) const;
+  std::vector<std::string> known_targets(const DataSetInfo& like) const;
   std::vector<std::string> targets(const DataSetInfo* like, const std::vector<std::string>& except) const;
   void choose_window(const DataSetInfo* like);
   void require_one_use() const;
