@@ -170,6 +170,19 @@ class EnsemblesOfOtherData(Folder):
         self.assertEqual(done.stderr, "warning: job.initialize: the outputs of one are called no, yes, and the classes of the "
                          "data ja, no: they are taken in this order\n")
 
+    def test_targets_in_another_order(self):
+        table(self.folder / "data", ROWS)
+        job = {"model": {"mlp": {"hidden": [4]}}, "loss": "mean_squared_error"}
+        source = {"path": "data", "features": ["b", "k"]}
+        self.train({"table": {**source, "target": ["a", "c"]}}, job, "one")
+        whole = {"job": {**job, "batch_size": 8, "steps": 10, "initialize": "one",
+                         "data": {"train": {"table": {**source, "target": ["c", "a"]}}}}}
+        (self.folder / "two.yaml").write_text(json.dumps(whole))
+        done = subprocess.run([PROGRAM, "check", "two.yaml"], cwd=self.folder, env=self.environment, capture_output=True,
+                              text=True, timeout=PATIENCE, check=True)
+        self.assertEqual(done.stderr, "warning: job.initialize: the outputs of one are called a, c, and the targets of the data "
+                         "c, a: they are taken in this order\n")
+
     def test_predictions_of_targets_far_from_0(self):
         table(self.folder / "data", [[*row[:4], f"{1e8 + float(row[0]):.6f}"] for row in ROWS])
         job = {"model": {"mlp": {"hidden": [8]}}, "loss": "mean_squared_error", "metrics": ["rmse"]}

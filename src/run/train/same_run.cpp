@@ -50,11 +50,19 @@ void require_same_run(const RunContext& run, std::int64_t steps, std::int64_t st
 
 namespace {
 
-std::string other_names(const std::string& from, const std::vector<std::string>& outputs,
-                        const std::vector<std::string>& classes) {
+std::string other_names(const std::string& from, const std::vector<std::string>& outputs, const char* what,
+                        const std::vector<std::string>& names) {
   return fmt::format(
-      "job.initialize: the outputs of {} are called {}, and the classes of the data {}: they are taken in this order",
-      from, few_of(outputs), few_of(classes));
+      "job.initialize: the outputs of {} are called {}, and the {} of the data {}: they are taken in this order", from,
+      few_of(outputs), what, few_of(names));
+}
+
+/// The columns of several numbers that are predicted together.
+std::vector<std::string> targets_of(const DataSetInfo& info) {
+  for (const Feature& feature : info.features) {
+    if (feature.kind == Feature::Kind::tensor && !feature.classes.empty()) return feature.classes;
+  }
+  return {};
 }
 
 }  // namespace
@@ -72,7 +80,10 @@ std::string require_same_reading(const Job& job, const checkpoint::Initialized& 
                               from.from, other));
     }
     const auto &called = theirs.info.class_names, &own = data.schema.info.class_names;
-    return called.size() == own.size() && called != own ? other_names(from.from, called, own) : "";
+    if (called.size() == own.size() && called != own) return other_names(from.from, called, "classes", own);
+    const auto predicted = targets_of(theirs.info), wanted = targets_of(data.schema.info);
+    const bool others = predicted.size() == wanted.size() && predicted != wanted;
+    return others ? other_names(from.from, predicted, "targets", wanted) : "";
   }
   const auto &outputs = initialized.outputs, &classes = data.schema.info.class_names;
   if (outputs.empty() || classes.empty() || outputs == classes) return "";
@@ -83,7 +94,7 @@ std::string require_same_reading(const Job& job, const checkpoint::Initialized& 
                             "{}, found {}; set `classes` in data.train to the order of id2label in its config.json",
                             from.from, theirs - outputs.begin(), *theirs, *ours));
   }
-  return other_names(from.from, outputs, classes);
+  return other_names(from.from, outputs, "classes", classes);
 }
 
 }  // namespace lockstep::train
