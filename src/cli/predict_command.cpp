@@ -83,7 +83,7 @@ int predict(PredictArguments& arguments, Communicator& communicator, const JobFi
   const auto together = [&](const DataSet& set) {
     return predict_on_ranks(model, set, communicator, arguments.options.logits);
   };
-  const bool texts = has(info, Feature::Kind::tokens) && has(info, Feature::Kind::label);
+  const bool texts = has(info, Feature::Kind::tokens) && !info.class_names.empty();
   arguments.options.files = files_of_words(arguments.options.files, texts ? FilesOfFolder::all : FilesOfFolder::images,
                                            arguments.options.print);
   if (has(info, Feature::Kind::tokens) && !texts) {

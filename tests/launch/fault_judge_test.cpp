@@ -22,7 +22,7 @@ TEST(FaultJudge, AMistakeOfTheJobIsFinal) {
     EXPECT_EQ(judge(fresh, code, {"a", "b"}, {"b"}).blame, Blame::job) << code;
     EXPECT_EQ(judge(later, code, {"a", "b"}, {"b"}).blame, Blame::job) << code;
   }
-  for (const int code : {65, 73, 78, kUnfit}) {
+  for (const int code : {65, 66, 73, 78, kUnfit}) {
     EXPECT_EQ(judge(fresh, code, {"a"}, {"a"}).blame, Blame::job) << code;
     EXPECT_EQ(judge(fresh, code, {"a", "b"}, {"a", "b"}).blame, Blame::job) << code;
   }
@@ -56,7 +56,7 @@ TEST(FaultJudge, WhatOneHostAloneReportsIsItsFaultUntilAnotherHasItToo) {
 }
 
 TEST(FaultJudge, AHostThatJoinsHealthyOnesIsToBlame) {
-  for (const int code : {65, 73, 78}) {
+  for (const int code : {65, 66, 73, 78}) {
     FaultJudge launch;
     launch.trained({"a"});
     const Verdict verdict = judge(launch, code, {"a", "b"}, {"a"});  // what b lacks, rank 0 on a reports first
@@ -68,7 +68,7 @@ TEST(FaultJudge, AHostThatJoinsHealthyOnesIsToBlame) {
 TEST(FaultJudge, WhatHeldBeforeIsNoMistake) {
   FaultJudge launch, resumed(/*has_trained=*/true);
   launch.trained({"a", "b"});
-  for (const int code : {65, 73, 78, kUnfit}) {
+  for (const int code : {65, 66, 73, 78, kUnfit}) {
     EXPECT_EQ(judge(launch, code, {"a", "b"}, {"a", "b"}).blame, Blame::passing) << code;
     EXPECT_EQ(judge(resumed, code, {"a"}, {"a"}).blame, Blame::passing) << code;
   }

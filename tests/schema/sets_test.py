@@ -4,6 +4,7 @@ nothing: read as training read its own, or refused."""
 import json
 import os
 import pathlib
+import shutil
 import struct
 import subprocess
 import sys
@@ -203,6 +204,26 @@ class Labels(Folder):
         for members in (("run", "run"), ("run", "plain"), ("plain", "run")):
             found = json.loads(self.lockstep("ensemble", "eval", *members, "--log", "json"))["members"]
             self.assertEqual([one["metrics"] for one in found], [self.eval(one)[2] for one in members])
+
+    def test_students_of_each_reader(self):
+        """They learn probabilities, and are asked like those that learn labels."""
+        for reader in READERS:
+            if reader.name not in ("table", "images", "texts"):
+                continue
+            with self.subTest(reader.name):
+                reader.write(self.folder / reader.path, ROWS)
+                for run in ("one", "two"):
+                    self.train(reader.source, reader.job, run)
+                self.lockstep("ensemble", "distill", "one", "two", "--to", "student")
+                self.lockstep("train", "student/job.yaml")
+                self.assertEqual(self.eval("student")[0], 30)
+                (kind, settings), = reader.source.items()
+                self.assertEqual(self.eval("student", "--set", "test", f"data.test.{kind}={json.dumps(settings)}")[0], 120)
+                found = self.lockstep("predict", "student", reader.path, "--log", "json").splitlines()
+                self.assertEqual([set(json.loads(line)) >= {"classes"} for line in found], [True] * len(found))
+                for run in ("one", "two", "student"):
+                    shutil.rmtree(self.folder / run)
+                (self.folder / reader.path).rename(self.folder / f"{reader.name}-before")
 
     def test_one_number_that_tells_two_classes_apart(self):
         """It is the probability of the second."""

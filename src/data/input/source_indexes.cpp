@@ -87,7 +87,7 @@ std::shared_ptr<const DataSet> SourceIndexes::open(const std::string& set, Sourc
   data::IndexNotes& notes = notes_[set];
   watched.add(notes.watch());
   for (const auto& path : source.paths) {
-    if (data::kind_of(path) != data::PathKind::folder) continue;
+    if (is_remote(path) || data::kind_of(path) != data::PathKind::folder) continue;
     const auto make = [&] { return data::path_digest(path, true); };
     folder_digests_[path] = notes.is_made_from_folder(path) ? notes.take("digest of " + path, make) : make();
   }
