@@ -567,7 +567,7 @@ class Numbers(Commands):
             for target in "yx":
                 low, high = (150, 169.5) if extreme[0] != "-" else (150, 169)
                 self.assertEqual(told(values, target), [
-                    f"column 'x': 98 % of its values are between {low} and {high}, and one is {shown} (rows.csv:32): normalized, "
+                    f"column 'x': most of its values are between {low} and {high}, and one is {shown} (rows.csv:32): normalized, "
                     "the others are nearly alike; correct it, leave it empty, or take the logarithm of the column"])
         for fine in (heights + [9000], [7] * 60 + [3e38], [1.3 ** i for i in range(60)]):
             self.assertEqual(told(fine), [])

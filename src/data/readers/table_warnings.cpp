@@ -128,7 +128,7 @@ std::size_t number_targets(const TableCells& table) {
   return std::count_if(table.classes.begin(), table.classes.end(), [](const auto& classes) { return classes.empty(); });
 }
 
-/// "most of its values are between ..."; empty: the column is of one piece.
+/// "most of its values are between ..."; empty: no value is far from the others.
 std::string outlier_in(const Strided<double>& column, const std::function<std::string(std::size_t)>& place) {
   std::vector<double> values;
   for (std::size_t row = 0; row < column.size(); ++row) {
@@ -140,14 +140,17 @@ std::string outlier_in(const Strided<double>& column, const std::function<std::s
                                       [n = values.size()](double sum, double value) { return sum + value / n; });
   double variance = 0;
   for (const double value : values) variance += (value - mean) * (value - mean) / values.size();
-  std::sort(values.begin(), values.end());
-  const double low = values[outside], high = values[values.size() - 1 - outside];
+  const auto inner = values.begin() + outside, last = values.end() - 1 - outside;
+  std::nth_element(values.begin(), inner, values.end());
+  std::nth_element(inner + 1, last, values.end());
+  const double low = *inner, high = *last;
   if (low == high || high - low > kLeastSpread * std::sqrt(variance) || !mark_in(column).empty()) return "";
-  const double extreme = low - values.front() > values.back() - high ? values.front() : values.back();
+  const double least = *std::min_element(values.begin(), inner), most = *std::max_element(last + 1, values.end());
+  const double extreme = low - least > most - high ? least : most;
   std::size_t row = 0;
   while (column[row] != extreme) ++row;
   return fmt::format(
-      "98 % of its values are between {} and {}, and one is {} ({}): normalized, the others are nearly alike; correct "
+      "most of its values are between {} and {}, and one is {} ({}): normalized, the others are nearly alike; correct "
       "it, leave it empty, or take the logarithm of the column",
       low, high, extreme, place(row));
 }
