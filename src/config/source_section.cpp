@@ -407,11 +407,10 @@ std::vector<SourceFormat> source_formats(const Catalogue& catalogue, bool evalua
   add(SourceKind::text, "plain text, in windows", text_windows);
   add(SourceKind::texts, "classified texts: files in class folders, a CSV, .parquet or .jsonl", labelled_texts);
   add(SourceKind::tokens, "bare token numbers, in windows", tokens(evaluates));
-  add(SourceKind::csv, "a table that names the files and labels of samples", image_table(evaluates));
+  add(SourceKind::csv, "a table that names the files and labels of samples", image_table());
   add(SourceKind::table, "a CSV or Parquet file, some columns predicted from the others", table(evaluates));
   add(SourceKind::packed, "output of `lockstep data pack`", weighted(classified(samples())));
-  add(SourceKind::program, "samples of the program that calls train_job()",
-      Section<Source>().placed(&Source::place));
+  add(SourceKind::program, "samples of the program that calls train_job()", Section<Source>().placed(&Source::place));
   for (const auto& reader : catalogue.readers)
     formats.push_back({reader.name, SourceKind::own, reader.doc, own(reader)});
   return formats;

@@ -531,23 +531,20 @@ std::vector<TargetRange> image_ranges(const std::vector<Feature>& features, cons
 /// Another set predicts what the training set does. Returns a warning, or "".
 std::string require_targets_like(const DataSetInfo& like, const std::vector<Feature>& features,
                                  const SourceOptions& source) {
-  const auto targets = [](const std::vector<Feature>& all) {
-    std::vector<Feature> found = all;
-    std::erase_if(found, [](const Feature& feature) { return feature.kind != Feature::Kind::tensor; });
-    return found;
+  const auto targets = [](std::vector<Feature> all) {
+    std::erase_if(all, [](const Feature& feature) { return feature.kind != Feature::Kind::tensor; });
+    return all;
   };
+  const auto alike = [](const Feature& a, const Feature& b) { return a.name == b.name && a.spec == b.spec; };
   const auto ours = targets(features), theirs = targets(like.features);
-  if (std::equal(ours.begin(), ours.end(), theirs.begin(), theirs.end(),
-                 [](const Feature& a, const Feature& b) { return a.name == b.name && a.spec == b.spec; })) {
-    const auto& own = ours.empty() ? std::vector<std::string>() : ours.front().classes;
-    const auto& known = theirs.empty() ? std::vector<std::string>() : theirs.front().classes;
-    return own == known
-               ? ""
-               : fmt::format("the target is {}, that of the training set {}", few_of(own, 10), few_of(known, 10));
+  if (!std::equal(ours.begin(), ours.end(), theirs.begin(), theirs.end(), alike)) {
+    throw Error(ExitCode::data, fmt::format("{}: expected the targets of the training set; give both sources the same "
+                                            "`target`",
+                                            describe(source.paths)));
   }
-  throw Error(ExitCode::data, fmt::format("{}: expected the targets of the training set; give both sources the same "
-                                          "`target`",
-                                          describe(source.paths)));
+  if (ours.empty() || ours.front().classes == theirs.front().classes) return "";
+  return fmt::format("the target is {}, that of the training set {}", few_of(ours.front().classes, 10),
+                     few_of(theirs.front().classes, 10));
 }
 
 }  // namespace
