@@ -67,12 +67,14 @@ def quiet_hash(steps):
 
 
 class Cluster:
-    def __init__(self):
-        skip_with(*run_script(SCRIPT, "probe"))
+    def __init__(self, **settings):
+        """`settings`: variables of cluster.sh."""
+        self.environment = {**os.environ, **settings}
+        skip_with(*run_script(SCRIPT, "probe", env=self.environment))
         self.bin = programs("kubernetes")
         self.helm = programs("helm") / "helm"
         self.state = pathlib.Path(os.environ.get("CLUSTER", f"/run/lockstep-cluster{LAB}"))
-        self.environment = {**os.environ, "BIN": str(self.bin), "KUBECONFIG": str(self.state / "admin.kubeconfig")}
+        self.environment.update(BIN=str(self.bin), KUBECONFIG=str(self.state / "admin.kubeconfig"))
         self.image = pathlib.Path(os.environ.get("LOCKSTEP_IMAGE", ROOT / "build/images/lockstep.tar"))
         self.runs = self.guard = None
         self.processes = []

@@ -15,6 +15,8 @@
 # BIN holds the programs (tools/build.sh kubernetes). All state is in $CLUSTER, a tmpfs (default /run/lockstep-cluster):
 # admin.kubeconfig, log/, and per node a folder. NODES (2), PORT (6443) and the 4 ports after it must be free. LAB=1, 2
 # and so on is another cluster beside the first, with a network, ports and a folder (/run/lockstep-cluster1) of its own.
+# FAMILIES: 4 (default); 6: pods, nodes, Services and the API have no IPv4 address; "4 6" or "6 4": pods have both.
+# DNS_PORT (53): where DNS listens, while pods ask port 53, as where it is a Service.
 set -euo pipefail
 cd "$(dirname "$0")"
 LAB=${LAB:-}
@@ -24,15 +26,25 @@ PORT=${PORT:-$((6443 + 100 * LAB))}
 BIN=${BIN:-$PWD/../../build/kubernetes-tools/bin}
 PATH=$BIN:$PATH:/usr/sbin
 BRIDGE=lockstep${LAB:-0}
-GATEWAY=10.244.$((77 + LAB)).1
 CGROUP=lockstep$LAB
-SERVICES=10.$((96 + LAB)).0
-API=(-i "$BRIDGE" -d "$SERVICES.1" -p tcp --dport 443 -j DNAT --to-destination "127.0.0.1:$PORT")
+FAMILIES=${FAMILIES:-4}
+FAMILY=${FAMILIES%% *}  # of nodes, API and DNS
+declare -A GATEWAYS=([4]=10.244.$((77 + LAB)).1 [6]=fd77:$((77 + LAB))::1) LENGTHS=([4]=24 [6]=64)
+declare -A SERVICES=([4]=10.$((96 + LAB)).0.0/16 [6]=fd96:$((96 + LAB))::/112)
+declare -A APIS=([4]=10.$((96 + LAB)).0.1 [6]=fd96:$((96 + LAB))::1) DEFAULTS=([4]=0.0.0.0/0 [6]=::/0)
+GATEWAY=${GATEWAYS[$FAMILY]}  # this machine, as pods and nodes see it
+HOST=$GATEWAY
+[ "$FAMILY" = 4 ] || HOST="[$GATEWAY]"
+DNS_PORT=${DNS_PORT:-53}
+declare -A IPTABLES=([4]=iptables [6]=ip6tables)
+TO_API=(-i "$BRIDGE" -d "${APIS[$FAMILY]}" -p tcp --dport 443 -j DNAT --to-destination "$HOST:$PORT")
+TO_DNS=(-i "$BRIDGE" -p udp --dport 53 -j DNAT --to-destination "$HOST:$DNS_PORT")
 FIRST_PACKETS=(-i "$BRIDGE" -m conntrack --ctstate NEW -j NFQUEUE --queue-num $((77 + LAB)))
 export KUBECONFIG=$R/admin.kubeconfig
 # The kubelet changes these; they are put back.
 SYSCTLS=(vm.overcommit_memory vm.panic_on_oom kernel.panic kernel.panic_on_oops kernel.keys.root_maxkeys
-  kernel.keys.root_maxbytes net.ipv4.ip_forward net.bridge.bridge-nf-call-iptables)
+  kernel.keys.root_maxbytes net.ipv4.ip_forward net.ipv6.conf.all.forwarding net.bridge.bridge-nf-call-iptables
+  net.bridge.bridge-nf-call-ip6tables)
 
 skip() { echo "skipped: $*"; exit 77; }
 
@@ -42,6 +54,8 @@ probe() {
   for tool in containerd ctr runc ip iptables busybox openssl gcc; do
     command -v "$tool" >/dev/null || skip "$tool is not installed (scripts/install-dependencies.sh --k8s)"
   done
+  [[ " $FAMILIES " != *" 6 "* ]] || { [ -e /proc/net/if_inet6 ] && command -v ip6tables >/dev/null; } ||
+    skip "this machine has no IPv6, or no ip6tables"
   [ -x /usr/lib/cni/bridge ] || skip "no CNI plugins in /usr/lib/cni (containernetworking-plugins)"
   # shellcheck disable=SC2016  # expanded inside
   unshare --net --mount bash -c 'ip link add b0 type bridge && ip link add v0 type veth peer name v1 &&
@@ -86,23 +100,24 @@ user() {
   cat >"$R/$1.kubeconfig" <<EOF
 {apiVersion: v1, kind: Config, current-context: c, contexts: [{name: c, context: {cluster: c, user: u}}],
  users: [{name: u, user: {token: $1-token}}],
- clusters: [{name: c, cluster: {server: "https://127.0.0.1:$PORT", certificate-authority: $R/pki/apiserver.crt}}]}
+ clusters: [{name: c, cluster: {server: "https://$HOST:$PORT", certificate-authority: $R/pki/apiserver.crt}}]}
 EOF
 }
 
 control_plane() {
-  local i etcd=http://127.0.0.1:$((PORT + 1)) peers=http://127.0.0.1:$((PORT + 2))
+  local i family services='' etcd=http://127.0.0.1:$((PORT + 1)) peers=http://127.0.0.1:$((PORT + 2))
   openssl genrsa -out "$R/pki/sa.key" 2048 2>/dev/null
   user admin admin system:masters
   user dns dns system:masters
   user manager system:kube-controller-manager
   user scheduler system:kube-scheduler
   for ((i = 0; i < NODES; i++)); do user "node-$i" "system:node:node-$i" system:nodes; done
+  for family in $FAMILIES; do services+=,${SERVICES[$family]}; done
   start etcd etcd --data-dir "$R/etcd" --listen-client-urls "$etcd" --advertise-client-urls "$etcd" \
     --listen-peer-urls "$peers" --unsafe-no-fsync
-  start apiserver kube-apiserver --etcd-servers="$etcd" --secure-port="$PORT" --bind-address=127.0.0.1 \
-    --advertise-address="$ADDRESS" --cert-dir="$R/pki" --token-auth-file="$R/tokens.csv" --authorization-mode=Node,RBAC \
-    --service-cluster-ip-range="$SERVICES.0/16" --endpoint-reconciler-type=none \
+  start apiserver kube-apiserver --etcd-servers="$etcd" --secure-port="$PORT" --bind-address="$GATEWAY" \
+    --advertise-address="$GATEWAY" --cert-dir="$R/pki" --token-auth-file="$R/tokens.csv" --authorization-mode=Node,RBAC \
+    --service-cluster-ip-range="${services#,}" --endpoint-reconciler-type=none \
     --kubelet-preferred-address-types=InternalIP --service-account-key-file="$R/pki/sa.key" \
     --service-account-signing-key-file="$R/pki/sa.key" --service-account-issuer=https://kubernetes.default.svc
   wait_for 120 kubectl get --raw /readyz
@@ -113,21 +128,31 @@ control_plane() {
   start scheduler kube-scheduler --kubeconfig="$R/scheduler.kubeconfig" --secure-port=$((PORT + 4)) "${common[@]}"
 }
 
-# One bridge for the pods of all nodes; DNS listens on it.
+# One bridge for the pods of all nodes.
 pod_network() {
+  local family at ranges='' routes=''
   ip link add "$BRIDGE" type bridge
-  ip addr add "$GATEWAY/24" dev "$BRIDGE"
+  for family in $FAMILIES; do
+    [ "$family" = 4 ] || sysctl -q "net.ipv6.conf.$BRIDGE.accept_dad=0"  # it can be used at once
+    at=${GATEWAYS[$family]}/${LENGTHS[$family]}
+    ip addr add "$at" dev "$BRIDGE"
+    ranges+=', [{"subnet": "'${at/1\//0\/}'"}]'
+    routes+=', {"dst": "'${DEFAULTS[$family]}'"}'
+  done
   ip link set "$BRIDGE" up
-  sysctl -q "net.ipv4.conf.$BRIDGE.route_localnet=1"  # the API listens on the loopback interface
-  iptables -w -t nat -A PREROUTING "${API[@]}"
+  "${IPTABLES[$FAMILY]}" -w -t nat -A PREROUTING "${TO_API[@]}"
+  [ "$DNS_PORT" = 53 ] || "${IPTABLES[$FAMILY]}" -w -t nat -A PREROUTING "${TO_DNS[@]}"
   cat >"$R/cni/10-pods.conflist" <<EOF
 {"cniVersion": "0.4.0", "name": "pods", "plugins": [{"type": "bridge", "bridge": "$BRIDGE", "isGateway": true,
- "ipMasq": false, "ipam": {"type": "host-local", "dataDir": "$R/ipam", "ranges": [[{"subnet": "${GATEWAY%.1}.0/24"}]],
- "routes": [{"dst": "0.0.0.0/0"}]}}]}
+ "ipMasq": false, "ipam": {"type": "host-local", "dataDir": "$R/ipam", "ranges": [${ranges#, }],
+ "routes": [${routes#, }]}}]}
 EOF
+}
+
+dns() {
   echo "nameserver $GATEWAY" >"$R/resolv.conf"
   cat >"$R/Corefile" <<EOF
-.:53 {
+.:$DNS_PORT {
   bind $GATEWAY
   errors
   kubernetes cluster.local {
@@ -185,7 +210,7 @@ kubelet_config() {
 apiVersion: kubelet.config.k8s.io/v1beta1
 kind: KubeletConfiguration
 containerRuntimeEndpoint: unix://$2/containerd.sock
-address: $ADDRESS
+address: "$GATEWAY"
 port: $((PORT + 10 + $1))
 healthzPort: $((PORT + 20 + $1))
 authentication: {anonymous: {enabled: true}, webhook: {enabled: false}}
@@ -195,7 +220,7 @@ cgroupRoot: /$CGROUP/node-$1
 failCgroupV1: false
 failSwapOn: false
 makeIPTablesUtilChains: false
-clusterDNS: [$GATEWAY]
+clusterDNS: ["$GATEWAY"]
 clusterDomain: cluster.local
 resolvConf: $R/resolv.conf
 podLogsDir: $2/podlogs
@@ -227,7 +252,7 @@ start_containerd() {
 start_kubelet() {
   local folder=$R/node-$1
   start "kubelet-$1" kubelet --config="$folder/kubelet.yaml" --kubeconfig="$R/node-$1.kubeconfig" \
-    --hostname-override="node-$1" --node-ip="$ADDRESS" --root-dir="$folder/kubelet" --cert-dir="$folder/pki"
+    --hostname-override="node-$1" --node-ip="$GATEWAY" --root-dir="$folder/kubelet" --cert-dir="$folder/pki"
 }
 
 # The process that holds a pod's namespaces, as an image of one layer.
@@ -247,14 +272,14 @@ all_ready() { [ "$(kubectl get nodes --no-headers | grep -cw Ready)" = "$NODES" 
 
 up() {
   [ ! -e "$R" ] || { echo "cluster: $R exists; run: $0 down" >&2; exit 1; }
-  ADDRESS=$(ip -4 -o addr show scope global | awk '{split($4, a, "/"); print a[1]; exit}')
   mkdir -p "$R"
   mount -t tmpfs lockstep-cluster "$R"
   mkdir -p "$R"/{log,pid,pki,cni}
   sysctl "${SYSCTLS[@]}" >"$R/sysctl.before" 2>/dev/null || true
-  control_plane
-  pause_image
   pod_network
+  control_plane
+  dns
+  pause_image
   local i nodes=()
   for ((i = 0; i < NODES; i++)); do
     node "$i" "$R/pause.tar" "$@" &
@@ -285,7 +310,6 @@ lose() {
 }
 
 revive() {
-  ADDRESS=$(ip -4 -o addr show scope global | awk '{split($4, a, "/"); print a[1]; exit}')
   start_containerd "$1"
   start_kubelet "$1"
   wait_for 120 all_ready
@@ -293,21 +317,29 @@ revive() {
 
 # By iptables, since a kernel may have its queues without nftables' own way into them.
 judge() {
-  sysctl -q net.bridge.bridge-nf-call-iptables=1
-  iptables -w -t mangle -A FORWARD "${FIRST_PACKETS[@]}"
-  iptables -w -t mangle -A INPUT "${FIRST_PACKETS[@]}"
+  local family chain
+  for family in $FAMILIES; do
+    sysctl -q "net.bridge.bridge-nf-call-${IPTABLES[$family]}=1"
+    for chain in FORWARD INPUT; do "${IPTABLES[$family]}" -w -t mangle -A "$chain" "${FIRST_PACKETS[@]}"; done
+  done
+}
+
+# take_rules FAMILY TABLE CHAIN RULE...: removes a rule as often as it is there
+take_rules() {
+  while "${IPTABLES[$1]}" -w -t "$2" -D "${@:3}" 2>/dev/null; do :; done
 }
 
 pass() {
-  local chain
-  for chain in FORWARD INPUT; do
-    while iptables -w -t mangle -D "$chain" "${FIRST_PACKETS[@]}" 2>/dev/null; do :; done
+  local family chain
+  for family in $FAMILIES; do
+    for chain in FORWARD INPUT; do take_rules "$family" mangle "$chain" "${FIRST_PACKETS[@]}"; done
   done
 }
 
 down() {
   pass
-  while iptables -w -t nat -D PREROUTING "${API[@]}" 2>/dev/null; do :; done
+  take_rules "$FAMILY" nat PREROUTING "${TO_API[@]}"
+  take_rules "$FAMILY" nat PREROUTING "${TO_DNS[@]}"
   [ -d "$R" ] || return 0
   local i name names=()
   for ((i = 0; i < NODES; i++)); do names+=("kubelet-$i"); done
@@ -323,7 +355,7 @@ down() {
   # Those of our pods: on our bridge, or cut off it.
   for name in "$R"/ipam/pods/*; do
     case ${name##*/} in [0-9]*) ip netns list | awk '/^cni-/ {print $1}' | while read -r name; do
-      ip netns exec "$name" ip -4 -o addr 2>/dev/null | grep -q "inet ${GATEWAY%.1}\." && ip netns del "$name"
+      ip netns exec "$name" ip -o addr 2>/dev/null | grep -qF " ${GATEWAY%1}" && ip netns del "$name"
     done; break ;; esac
   done || true
   ip link del "$BRIDGE" 2>/dev/null || true
@@ -342,5 +374,5 @@ case ${1:-} in
   judge) judge ;;
   pass) pass ;;
   down) down ;;
-  *) sed -n '2,17s/^# \{0,1\}//p' "$0"; exit 64 ;;
+  *) sed -n '2,19s/^# \{0,1\}//p' "$0"; exit 64 ;;
 esac

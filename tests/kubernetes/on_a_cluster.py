@@ -14,9 +14,11 @@ FEW = 300  # if no pod has to
 
 
 class OnACluster(unittest.TestCase):
+    settings = {}  # of the cluster
+
     @classmethod
     def setUpClass(cls):
-        cls.cluster = Cluster()
+        cls.cluster = Cluster(**cls.settings)
         cls.enterClassContext(cls.cluster)
 
     def install(self, kind=Run, name=None, steps=STEPS, **options):

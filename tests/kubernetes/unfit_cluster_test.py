@@ -33,7 +33,7 @@ class RunOnShares(Run):
         self.directory = cluster.runs / "node-0" / self.name
 
 
-class Unfit(OnACluster):
+class UnfitNodes(OnACluster):
     def install_far(self, kind=Run, *, values=(), **files):
         """A run whose second pod starts on the unfit node. `files`: values by name of a file."""
         path = pathlib.Path(self.cluster.state) / f"{self.id()}.json"
@@ -69,9 +69,14 @@ class Unfit(OnACluster):
         run.remove()
         self.cluster.kubectl("wait", "--for=delete", "--timeout=120s", f"pod/{mark['metadata']['name']}")
 
-    def test_a_node_with_another_processor(self):
+    def check_another_processor(self):
         run = self.install_far(values=["cluster.avoidUnfitNodes=true"], cluster={"podPatch": OTHER_PROCESSOR})
         self.check_replaced_elsewhere(run, "its fingerprint differs")
+
+
+class Unfit(UnfitNodes):
+    def test_a_node_with_another_processor(self):
+        self.check_another_processor()
 
     def test_a_node_without_the_mount(self):
         share = {"volumes": [{"name": "shares", "hostPath": {"path": str(self.cluster.runs)}}],
