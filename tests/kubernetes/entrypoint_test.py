@@ -149,20 +149,28 @@ class Entrypoint(unittest.TestCase):
             return [row["parameters_sha256"] for row in csv.DictReader(file)]
 
     def test_a_user_that_the_image_does_not_know_can_train(self):
-        pods = RenderedPods(self.folder, "--set=security.podSecurityContext.runAsUser=1000650000", options=[f"steps={FEW}"])
+        pods = RenderedPods(self.folder, "--set=security.podSecurityContext.runAsUser=1000650000",
+                            "--set=security.podSecurityContext.runAsGroup=0", options=[f"steps={FEW}"])
         self.assertEqual(pods.run(), [0, 0], pods.read("log-0"))
         self.assertEqual((pathlib.Path(self.folder) / "runs/default/run1/events.jsonl").stat().st_uid, 1000650000)
 
-    def test_a_user_that_nobody_has_named(self):
+    def test_users_that_sshd_cannot_have(self):
+        """One without an entry, and one as CRI-O adds it for a user that the image does not know."""
         pods = RenderedPods(self.folder)
         pods.folder.chmod(0o777)
-        user = ["setpriv", "--reuid", "1000650000", "--regid", "1000", "--clear-groups"]
+        added = pods.folder / "passwd"
+        added.write_text("root:x:0:0:root:/root:/bin/sh\n1000650000:x:1000650000:0:1000650000 user:/run/lockstep:/sbin/nologin\n")
+        user = ["setpriv", "--reuid", "1000650000", "--regid", "0", "--clear-groups"]
         with pods.hosts:
-            done = subprocess.run([*pods.hosts.prefix(0), *user, PROGRAM, *(pods.moved(word, 0) for word in pods.container["args"])],
-                                  capture_output=True, text=True, check=False)
-        self.assertEqual((done.returncode, done.stderr), (78, (
-            "lockstep: expected a user name for the id 1000650000, found none in /etc/passwd: sshd needs one; run the pod as the image's "
-            "user (runAsUser: 1000)\n")))
+            for passwd, found in (("/etc/passwd", "none"), (added, "'1000650000' with /sbin/nologin")):
+                with self.subTest(found):
+                    mounted = ["sh", "-c", f'mount --bind {passwd} /etc/passwd && exec "$@"', "sh"]
+                    done = subprocess.run([*pods.hosts.prefix(0), "unshare", "--mount", *mounted, *user, PROGRAM,
+                                           *(pods.moved(word, 0) for word in pods.container["args"])],
+                                          capture_output=True, text=True, check=False)
+                    self.assertEqual((done.returncode, done.stderr), (78, (
+                        f"lockstep: expected a user with the id 1000650000 and a shell for sshd in /etc/passwd, found {found}; set the "
+                        "chart's security.podSecurityContext.runAsUser to 1000650000, or to 1000, the image's user\n")))
 
     def test_helm_test_reports(self):
         pods = RenderedPods(self.folder, test=True)

@@ -220,14 +220,20 @@ constexpr const char* kEndedFile = "/ended";
 constexpr double kAskAgain = 1, kAskAgainAtMost = 10;  ///< seconds, in the preflight
 constexpr double kLockLease = 120;                     ///< seconds until a network file system frees a lost host's lock
 
+// sshd runs commands by the user's shell; container runtimes give users that they add one that refuses.
+bool runs_commands(const std::string& shell) {
+  return shell.empty() ||
+         (access(shell.c_str(), X_OK) == 0 && !shell.ends_with("/nologin") && !shell.ends_with("/false"));
+}
+
 std::string own_user() {
   const passwd* user = getpwuid(geteuid());
-  if (user != nullptr) return user->pw_name;
+  if (user != nullptr && runs_commands(user->pw_shell)) return user->pw_name;
   throw Error(
       ExitCode::configuration,
-      fmt::format("expected a user name for the id {}, found none in /etc/passwd: sshd needs one; run the pod as "
-                  "the image's user (runAsUser: 1000)",
-                  geteuid()));
+      fmt::format("expected a user with the id {0} and a shell for sshd in /etc/passwd, found {1}; set the chart's "
+                  "security.podSecurityContext.runAsUser to {0}, or to 1000, the image's user",
+                  geteuid(), user == nullptr ? "none" : fmt::format("'{}' with {}", user->pw_name, user->pw_shell)));
 }
 
 // The root file system may be read-only: HOME and TMPDIR are set to the state folder.
