@@ -147,9 +147,9 @@ NVIDIA_VISIBLE_DEVICES or CUDA_VISIBLE_DEVICES in the environment. */}}
   {{- if and (gt $port 0) (ne $port (int .Values.observability.port)) -}}
     {{- fail (printf "job.telemetry.prometheus.port: expected observability.port, which is %d, found %d; set observability.port=%d, or leave this out" (int .Values.observability.port) $port $port) -}}
   {{- end -}}
-  {{- $address := dig "address" "0.0.0.0" $metrics | toString -}}
-  {{- if ne $address "0.0.0.0" -}}
-    {{- fail (printf "job.telemetry.prometheus.address: expected 0.0.0.0, where a Prometheus of the cluster reaches it, found %s; leave this out, and say in security.networkPolicy.metricsFrom who may read metrics" $address) -}}
+  {{- $address := dig "address" "::" $metrics | toString -}}
+  {{- if not (has $address (list "::" "0.0.0.0")) -}}
+    {{- fail (printf "job.telemetry.prometheus.address: expected :: or 0.0.0.0, where a Prometheus of the cluster reaches it, found %s; leave this out, and say in security.networkPolicy.metricsFrom who may read metrics" $address) -}}
   {{- end -}}
 {{- end -}}
 {{- range .Values.cluster.launchOptions -}}
