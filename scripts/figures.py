@@ -21,17 +21,17 @@ NOT_CODE = re.compile(r'R"(\w*)\(.*?\)\1"|"(?:\\.|[^"\\\n])*"|//[^\n]*|/\*.*?\*/
 
 # (limit, goal); smaller is better, but for the median.
 LIMITS = {
-    "source files": (1347, 800),
-    "lines": (138969, 108000),
+    "source files": (1350, 800),
+    "lines": (139825, 108000),
     "median lines of a file": (73, 90),
     "lines of the longest file": (600, 500),
     "types per 1,000 lines of code": (18.4, 12),
     "casts per 1,000 lines of code": (12.9, 12),
     "lines that include or frame, %": (9.9, 6),
     "rooms": (13, 14),
-    "arrows between rooms": (59, 60),
-    "words of docs": (65426, 55000),
-    "words of the longest page": (6302, 1500),
+    "arrows between rooms": (60, 60),
+    "words of docs": (65870, 55000),
+    "words of the longest page": (6365, 1500),
 }
 LARGER_IS_BETTER = {"median lines of a file"}
 

@@ -87,7 +87,7 @@ struct PluginPath {
 /// A job that was made or changed in C++, checked by the rules of a job file, with what is left to be chosen, such as
 /// `micro_batches` 0, and with missing attributes of ops and optimizers. Throws Problems, at the places of what was
 /// read from a file.
-[[nodiscard]] JobFile completed(const JobFile& job, const Catalogue& catalogue, bool need_data);
+[[nodiscard]] JobFile completed(const JobFile& job, const Catalogue& catalogue);
 
 /// The job of `lockstep train` without a file: the embedded digits job.
 [[nodiscard]] JobFile default_job(const std::vector<std::string>& overrides, const Catalogue& catalogue,

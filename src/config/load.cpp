@@ -124,12 +124,17 @@ JobFile load_text(const std::string& text, const std::string& file_name, const s
   return read_job(text, session, overrides, catalogue);
 }
 
-JobFile completed(const JobFile& job, const Catalogue& catalogue, bool need_data) {
+JobFile completed(const JobFile& job, const Catalogue& catalogue) {
   Session session;
-  session.need_data = need_data;
   session.written = &job;
-  JobFile whole = read_job(canonical(job, catalogue).text, session, {}, catalogue);
+  const std::string text = canonical(job, catalogue).text;
+  JobFile whole = read_job(text, session, {}, catalogue);
+  if (canonical(whole, catalogue).text == text) return job;  // nothing was left to choose
   whole.places = job.places;
+  const auto keep_paths = [](const SourceOptions& from, SourceOptions& to) { to.paths = from.paths; };  // expanded
+  keep_paths(job.data.train, whole.data.train);
+  if (job.data.validation) keep_paths(*job.data.validation, *whole.data.validation);
+  if (job.data.test) keep_paths(*job.data.test, *whole.data.test);
   return whole;
 }
 

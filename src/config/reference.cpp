@@ -85,7 +85,7 @@ bool is_list_of_last(const std::string& list, const std::vector<std::string>& si
 
 /// The forms of a value, a list of such last. A map has a section of its own, which the key links to.
 std::string alternatives(const Json& schema, const Json& list) {
-  if (const std::string word = word_of_patterns(list); !word.empty()) return word;
+  if (std::string word = word_of_patterns(list); !word.empty()) return word;
   const Json* map = map_of(schema);
   std::vector<std::string> single;
   std::string several;

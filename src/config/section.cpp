@@ -14,7 +14,7 @@
 namespace lockstep::config {
 namespace {
 
-constexpr std::size_t kMaxListed = 13;  // a longer list of known keys is of no help
+constexpr std::size_t kMaxListed = 14;  // a longer list of known keys is of no help
 
 bool contains(const std::vector<std::string>& list, const std::string& word) {
   return std::find(list.begin(), list.end(), word) != list.end();

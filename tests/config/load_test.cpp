@@ -316,16 +316,16 @@ TEST(Load, AnOptimizerHasARateOfItsOwn) {
 TEST(Completed, ChecksAJobOfAProgram) {
   Job job = read("epochs: 1");
   job.micro_batches = 0;
-  EXPECT_EQ(completed(job, test_catalogue(), false).micro_batches, read("epochs: 1").micro_batches);
+  EXPECT_EQ(completed(job, test_catalogue()).micro_batches, read("epochs: 1").micro_batches);
   job.batch_size = 0;
   job.learning_rate.peak = -1;
   try {
-    (void)completed(job, test_catalogue(), false);
+    (void)completed(job, test_catalogue());
     FAIL();
   } catch (const Problems& problems) {
     EXPECT_STREQ(problems.what(),
                  "job.batch_size: expected an integer of at least 1, found 0\n"
-                 "job.learning_rate.peak: expected a number of at least 0, found -1");
+                 "job.learning_rate.peak: expected a number above 0 or 'auto', found -1.0");
   }
 }
 
@@ -333,10 +333,10 @@ TEST(Completed, KeepsThePlacesOfAFile) {
   JobFile job = read("epochs: 1");
   const Place written = job.place_of("job.epochs");
   EXPECT_GT(written.line, 0);
-  EXPECT_EQ(completed(job, test_catalogue(), false).place_of("job.epochs").text(), written.text());
+  EXPECT_EQ(completed(job, test_catalogue()).place_of("job.epochs").text(), written.text());
   job.epochs = -1;
   try {
-    (void)completed(job, test_catalogue(), false);
+    (void)completed(job, test_catalogue());
     FAIL();
   } catch (const Problems& problems) {
     EXPECT_EQ(problems.what(), written.text() + ": expected a number above 0, found -1.0");

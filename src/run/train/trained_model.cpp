@@ -66,8 +66,8 @@ struct TrainedModel::Parts {
 
 TrainedModel::TrainedModel(const JobFile& job, const std::string& which, const Registries& registries,
                            Communicator& communicator, const DataSets& data)
-    : parts_(std::make_unique<Parts>(config::completed(job, train::catalogue_of(registries), /*need_data=*/false),
-                                     which, registries, communicator, data)) {}
+    : parts_(std::make_unique<Parts>(config::completed(job, train::catalogue_of(registries)), which, registries,
+                                     communicator, data)) {}
 TrainedModel::~TrainedModel() = default;
 TrainedModel::TrainedModel(TrainedModel&& other) noexcept = default;
 TrainedModel& TrainedModel::operator=(TrainedModel&& other) noexcept = default;

@@ -38,7 +38,7 @@ JobFile load_job(const std::string& path, const std::vector<std::string>& overri
 
 TrainResult train_job(const JobFile& job, Communicator& communicator, const Registries& registries,
                       const TrainerOptions& options, const DataSets& data) {
-  const JobFile whole = config::completed(job, train::catalogue_of(registries), /*need_data=*/!data.train);
+  const JobFile whole = config::completed(job, train::catalogue_of(registries));
   try {
     return train::Training(whole, communicator, registries, options, data).run();
   } catch (const Error& error) {
