@@ -68,7 +68,7 @@ std::string pattern_form(const std::string& pattern) {
 /// Patterns mark the forms of a metric and of a size in bytes; "" for any other value.
 std::string word_of_patterns(const Json& list) {
   for (const auto& form : list) {
-    const std::string word = form.contains("pattern") ? pattern_form(form["pattern"].get<std::string>()) : "";
+    std::string word = form.contains("pattern") ? pattern_form(form["pattern"].get<std::string>()) : "";
     if (word == "bytes") return word;
     if (word != "metric") continue;
     const Json names = list[0].value("enum", Json::array());

@@ -529,21 +529,22 @@ std::vector<TargetRange> image_ranges(const std::vector<Feature>& features, cons
 }
 
 /// Another set predicts what the training set does; of other names, a warning.
-void require_targets_like(const DataSetInfo& like, const SourceOptions& source, DataSetInfo& info) {
+void require_targets_like(const DataSetInfo& like, const std::vector<Feature>& features, const SourceOptions& source,
+                          std::vector<std::string>& warnings) {
   const auto targets = [](std::vector<Feature> all) {
     std::erase_if(all, [](const Feature& feature) { return feature.kind != Feature::Kind::tensor; });
     return all;
   };
   const auto alike = [](const Feature& a, const Feature& b) { return a.name == b.name && a.spec == b.spec; };
-  const auto ours = targets(info.features), theirs = targets(like.features);
+  const auto ours = targets(features), theirs = targets(like.features);
   if (!std::equal(ours.begin(), ours.end(), theirs.begin(), theirs.end(), alike)) {
     throw Error(ExitCode::data, fmt::format("{}: expected the targets of the training set; give both sources the same "
                                             "`target`",
                                             describe(source.paths)));
   }
   if (ours.empty() || ours.front().classes == theirs.front().classes) return;
-  info.warnings.push_back(fmt::format("the target is {}, that of the training set {}", few_of(ours.front().classes, 10),
-                                      few_of(theirs.front().classes, 10)));
+  warnings.push_back(fmt::format("the target is {}, that of the training set {}", few_of(ours.front().classes, 10),
+                                 few_of(theirs.front().classes, 10)));
 }
 
 }  // namespace
@@ -569,8 +570,7 @@ std::unique_ptr<DataSet> make_encoded_images(ImageCandidates candidates, const S
   if (candidates.has_labels) info.features.push_back({"label", Feature::Kind::label, {DType::i32, {}}});
   const auto numbers = number_features(candidates, source);
   info.features.insert(info.features.end(), numbers.begin(), numbers.end());
-  info.warnings = candidates.warnings;
-  if (options.like != nullptr) require_targets_like(*options.like, source, info);
+  if (options.like != nullptr) require_targets_like(*options.like, info.features, source, candidates.warnings);
   info.class_names = classes_in_order(candidates.class_names, source, options);
   info.class_counts.assign(info.class_names.size(), 0);
   std::vector<std::int32_t> labels;
@@ -580,6 +580,7 @@ std::unique_ptr<DataSet> make_encoded_images(ImageCandidates candidates, const S
     ++info.class_counts[labels.back()];
   }
   if (!candidates.mask_classes.empty()) check_classes_of_masks(candidates, findings, source, options);
+  info.warnings = candidates.warnings;
   if (options.like == nullptr) {
     info.warnings.insert(info.warnings.end(), candidates.class_warnings.begin(), candidates.class_warnings.end());
   }
