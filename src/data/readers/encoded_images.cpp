@@ -568,8 +568,7 @@ std::unique_ptr<DataSet> make_encoded_images(ImageCandidates candidates, const S
     info.features.push_back(image_feature(candidates.feature_names[i], i, findings, mask_classes, source, options));
   }
   if (candidates.has_labels) info.features.push_back({"label", Feature::Kind::label, {DType::i32, {}}});
-  const auto numbers = number_features(candidates, source);
-  info.features.insert(info.features.end(), numbers.begin(), numbers.end());
+  for (auto& feature : number_features(candidates, source)) info.features.push_back(std::move(feature));
   if (options.like != nullptr) require_targets_like(*options.like, info.features, source, candidates.warnings);
   info.class_names = classes_in_order(candidates.class_names, source, options);
   info.class_counts.assign(info.class_names.size(), 0);
