@@ -11,7 +11,7 @@ set(CMAKE_SKIP_INSTALL_ALL_DEPENDENCY ON)  # the tests need not be built
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
-set(ROOMS core config telemetry store data device graph transport reduce ops exec balance optim input checkpoint observe plan train launch)
+set(ROOMS core config telemetry store data device graph transport reduce ops exec balance optim input checkpoint observe plan train formats launch)
 set(ROOM_TARGETS ${ROOMS})
 list(TRANSFORM ROOM_TARGETS PREPEND lockstep_)
 foreach(ROOM ${ROOMS})

@@ -88,7 +88,7 @@ class Limits(unittest.TestCase):
         """By the kernel that gathers gradients (step/optim/update_kernels.hpp); the flag is the only integer that it
         stores."""
         text = subprocess.run([CUOBJDUMP, "--dump-ptx", MODULE], capture_output=True, text=True, check=True).stdout
-        kernels = [kernel for kernel in text.split(".entry ")[1:] if "5optim13GatherFunctor" in kernel.split("(")[0]]
+        kernels = [kernel for kernel in text.split(".entry ")[1:] if "5optim18GatherPartsFunctor" in kernel.split("(")[0]]
         self.assertTrue(kernels)
         for kernel in kernels:
             self.assertRegex(kernel, r"\b(atom|red)\.(\w+\.)*global\.")
