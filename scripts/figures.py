@@ -22,7 +22,7 @@ NOT_CODE = re.compile(r'R"(\w*)\(.*?\)\1"|"(?:\\.|[^"\\\n])*"|//[^\n]*|/\*.*?\*/
 # (limit, goal); smaller is better, but for the median.
 LIMITS = {
     "source files": (1350, 800),
-    "lines": (139825, 108000),
+    "lines": (139850, 108000),
     "median lines of a file": (73, 90),
     "lines of the longest file": (600, 500),
     "types per 1,000 lines of code": (18.4, 12),

@@ -75,7 +75,7 @@ class TrainedModel {
 };
 
 /// Predictions of plain arrays on the calling thread, on the CPU: the kernels and the memory of one thread. Threads
-/// have one each, of one model. After the first call nothing is allocated.
+/// have one each, of one model. After the first call nothing is allocated, unless a step of `prepare` does.
 class Predictor {
  public:
   /// Computes up to `batch` samples at once. A sample's bits do not depend on the samples beside it, but may on

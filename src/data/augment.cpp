@@ -205,7 +205,7 @@ void Pipeline::augment(const Tensor& image, std::size_t index, std::int64_t id, 
 void Pipeline::augment(const Tensor& image, std::size_t index, std::int64_t id, std::uint64_t epoch, std::size_t steps,
                        PipelineScratch& scratch) const {
   const Shape& shape = image.shape();
-  if (image.dtype() != DType::u8) refuse_spec(image, index, id);
+  if (image.dtype() != DType::u8 || shape.size() != 3) refuse_spec(image, index, id);
   scratch.image.assign({image.as<std::uint8_t>().data(), shape.at(0), shape.at(1), shape.at(2)});
   const bool is_mask = inputs_[index].kind == Feature::Kind::mask;
   scratch.image.set_mask(is_mask);

@@ -23,7 +23,7 @@ Tensor filled(const TensorSpec& spec, float value) {
   if (spec.dtype == DType::f32) {
     std::fill_n(tensor.as<float>().begin(), tensor.elements(), value);
   } else {
-    std::fill_n(tensor.bytes(), spec.bytes(), std::byte{0xff});
+    std::fill_n(tensor.bytes(), spec.bytes(), std::byte{0});  // a number that may be an index
   }
   return tensor;
 }
@@ -190,13 +190,23 @@ double check_gradient(const OpDef& op, GradientCheck check) {
   TriedOp trial(op, check);
   const std::vector<Tensor> made = trial.gradients();
   const auto variables = trial.variables();
+  if (variables.empty())
+    throw Error(ExitCode::usage, "the op '" + op.name + "' has no input or parameter with a gradient");
   double largest = 0;
   for (std::size_t v = 0; v < variables.size(); ++v) {
     const auto& [name, variable] = variables[v];
     const auto found = made[v].as<float>();
     double scale = 0;
-    for (const float gradient : found) scale = std::max(scale, std::abs(static_cast<double>(gradient)));
-    const std::int64_t elements = variable->elements(), tried = std::min(elements, check.most_elements);
+    for (std::size_t i = 0; i < found.size(); ++i) {
+      if (!std::isfinite(found[i])) {
+        throw Error(ExitCode::usage,
+                    fmt::format("op '{}', {}, element {}: expected a finite gradient, found {} by backward()", op.name,
+                                name, i, found[i]));
+      }
+      scale = std::max(scale, std::abs(static_cast<double>(found[i])));
+    }
+    const std::int64_t elements = variable->elements(),
+                       tried = std::min(elements, std::max<std::int64_t>(check.most_elements, 1));
     for (std::int64_t t = 0; t < tried; ++t) {
       const std::size_t i = t * elements / tried;
       const double expected = slope(trial, variable->as<float>()[i]);

@@ -93,8 +93,8 @@ TEST(CheckGradient, FindsARightOneRight) {
 TEST(CheckGradient, NamesTensorAndElement) {
   expect_begins(problem_of(square({.input = true})), "op 'square', input 0, element 0: expected the gradient ");
   expect_begins(problem_of(square({.parameter = true})), "op 'square', weight, element 0: expected the gradient ");
-  expect_begins(problem_of(square({.forgets_last = true})), "op 'square', input 0, element 11: expected ");
-  expect_begins(problem_of(square({.undeclared = true})), "op 'square', input 0, element 0: expected ");
+  expect_begins(problem_of(square({.forgets_last = true})), "op 'square', input 0, element 11: expected a finite ");
+  expect_begins(problem_of(square({.undeclared = true})), "op 'square', input 0, element 0: expected a finite ");
 }
 
 TEST(CheckGradient, IsOfOpsThatHaveOne) {

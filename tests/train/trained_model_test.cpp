@@ -4,8 +4,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
+#include <fstream>
 #include <thread>
 
 #include "allocation_counter.hpp"
@@ -207,6 +209,35 @@ TEST_F(TrainedModels, SayWhichTypeATensorHas) {
     EXPECT_EQ(error.code(), ExitCode::data);
     EXPECT_STREQ(error.what(), "sample 0, 'image': expected u8 [28, 28, 1], found f32 [28, 28, 1]");
   }
+}
+
+TEST(Predictor, RowsThatAreNotUsedAreNoMistake) {
+  const Registries registries = Registries::built_in();
+  const Folder folder;
+  {
+    std::ofstream text(folder.path() + "/text");
+    for (int i = 0; i < 400; ++i) text << "abcdefgh "[i % 9];
+  }
+  const JobFile job = config::load_text(
+      "job:\n  model: {gpt: {layers: 1, width: 8, heads: 2}}\n  data: {train: {text: {path: " + folder.path() +
+          "/text, context: 8}}}\n  batch_size: 4\n  steps: 1\n  run_directory: " + folder.path() + "/run\n",
+      "job.yaml", {}, train::catalogue_of(registries), true);
+  const auto alone = make_single_communicator();
+  (void)train_job(job, *alone, registries);
+  const TrainedModel model(job, "newest", registries, *alone);
+  Tensor tokens(model.inputs().at(0).spec);
+  std::fill_n(tokens.as<std::int32_t>().begin(), tokens.elements(), 1);
+  std::vector<float> one(elements(model.prediction_shape())), of_many(one.size());
+  const std::array<const std::byte*, 1> inputs{tokens.bytes()};
+  Predictor(model, 1).predict(1, inputs, one);
+  Predictor predictor(model, 16);
+  predictor.predict(1, inputs, of_many);
+  EXPECT_EQ(of_many, one);
+  tokens.as<std::int32_t>()[0] = 1'000'000;
+  EXPECT_THROW(predictor.predict(1, inputs, of_many), Error);
+  tokens.as<std::int32_t>()[0] = 1;
+  predictor.predict(1, inputs, of_many);
+  EXPECT_EQ(of_many, one) << "after a mistake";
 }
 
 }  // namespace lockstep

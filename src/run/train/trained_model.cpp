@@ -160,6 +160,14 @@ struct Predictor::Parts {
     pipeline.run(sample, id, 0, scratch, rows);
   }
 
+  /// The rows from `first` on, which are computed, too, must hold what kernels accept: tokens, for example.
+  void clear(std::int64_t first) {
+    for (std::size_t i = 0; i < batches.size(); ++i) {
+      const std::size_t used = first * pipeline.outputs()[i].spec.bytes();
+      std::fill_n(batches[i].data() + used, batches[i].size() - used, std::byte{0});
+    }
+  }
+
   /// Predictions of the batch, [batch, values].
   const float* run() {
     runner->begin();
@@ -210,6 +218,7 @@ void Predictor::predict(std::int64_t samples, std::span<const std::byte* const> 
   for (std::int64_t first = 0; first < samples; first += parts.batch) {
     const std::int64_t count = std::min(parts.batch, samples - first);
     for (std::int64_t row = 0; row < count; ++row) parts.prepare(inputs, first + row, row);
+    if (count < parts.batch) parts.clear(count);
     const float* const made = parts.run();
     float* const to = predictions.data() + first * parts.values;
     std::copy_n(made, count * parts.values, to);
