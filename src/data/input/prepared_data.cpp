@@ -209,14 +209,12 @@ data::Pipeline PreparedData::pipeline(const DataSet& set, bool training) const {
     const auto expected = std::find_if(features.begin(), features.end(),
                                        [&](const Feature& feature) { return feature.name == found.name; });
     if (expected == features.end() || expected->spec == found.spec) continue;
-    const auto words = [](const Feature& feature) {
-      return fmt::format("{} {}", name_of(feature.spec.dtype), to_string(feature.spec.shape));
-    };
-    throw Error(ExitCode::data, fmt::format("{}: expected '{}' as {}, as the model reads it, found {}; {}",
-                                            set.info().source, found.name, words(*expected), words(found),
-                                            found.kind == Feature::Kind::image
-                                                ? "resize or crop all images to one size, under `prepare`"
-                                                : "give all sets the settings of the training set"));
+    throw Error(
+        ExitCode::data,
+        fmt::format("{}: expected '{}' as {}, as the model reads it, found {}; {}", set.info().source, found.name,
+                    to_string(expected->spec), to_string(found.spec),
+                    found.kind == Feature::Kind::image ? "resize or crop all images to one size, under `prepare`"
+                                                       : "give all sets the settings of the training set"));
   }
   return made;
 }

@@ -305,7 +305,7 @@ void LoadedModel::predict(const DataSet& samples, const TakePrediction& take) co
   idle_.push_back(std::move(workers));
 }
 
-std::string name_of_value(const train::ModelOutput& output, std::size_t i) {
+std::string name_of_value(const ModelOutput& output, std::size_t i) {
   return output.classes.size() == output.size ? output.classes[i] : std::to_string(i + 1);
 }
 

@@ -117,10 +117,7 @@ class CheckpointModel {
 
  private:
   std::vector<formats::ExportedInput> inputs() const {
-    const auto& prepared = model_.prepared();
-    const data::PipelineOptions preparation{
-        .steps = model_.job().data.prepare, .mean = prepared.schema.mean, .stddev = prepared.schema.stddev};
-    const data::Pipeline pipeline(model_.inputs(), preparation, registries_.augmentations);
+    const data::Pipeline pipeline = model_.pipeline();
     std::vector<formats::ExportedInput> inputs;
     for (std::size_t i = 0; i < model_.inputs().size(); ++i) {
       const Feature& feature = model_.inputs()[i];
