@@ -9,8 +9,7 @@ import unittest
 
 from cluster import GATEWAY, Run, wait_until
 from kube_tools import CHART, ROOT, TEAM
-from network_policies import NetworkPolicies, missing
-from on_a_cluster import OnACluster
+from network_policies import EnforcesPolicies
 from teams_cluster_test import TeamRun
 
 sys.path.insert(0, str(ROOT / "tests/store"))
@@ -23,14 +22,7 @@ TRY = "for port in {ports}; do (timeout 3 bash -c 'exec 3<>/dev/tcp/{address}/'$
 RESTRICTED = {"runAsNonRoot": True, "runAsUser": 1000, "seccompProfile": {"type": "RuntimeDefault"}}
 
 
-class Network(OnACluster):
-    @classmethod
-    def setUpClass(cls):
-        if missing():
-            raise unittest.SkipTest(missing())
-        super().setUpClass()
-        cls.enterClassContext(NetworkPolicies(cls.cluster))
-
+class Network(EnforcesPolicies):
     def pod(self, namespace, name, **labels):
         """Makes a pod of no release; returns (namespace, name)."""
         container = {"name": "shell", "image": "localhost/lockstep:test", "command": ["sleep", "infinity"],

@@ -12,10 +12,12 @@ import pathlib
 import shutil
 import signal
 import subprocess
+import unittest
 
 from cluster import LAB, SCRIPT, wait_until
 from free_ports import free_port
 from kube_tools import programs
+from on_a_cluster import OnACluster
 
 QUEUE = 77 + int(LAB or 0)
 PLACE = "/run/secrets/kubernetes.io/serviceaccount"
@@ -59,3 +61,14 @@ class NetworkPolicies:
         self.cluster.run(SCRIPT, "pass")
         self.process.send_signal(signal.SIGINT)  # where the kernel takes its own rules, too, it removes them
         self.process.wait()
+
+
+class EnforcesPolicies(OnACluster):
+    """Tests on a cluster that enforces network policies."""
+
+    @classmethod
+    def setUpClass(cls):
+        if missing():
+            raise unittest.SkipTest(missing())
+        super().setUpClass()
+        cls.enterClassContext(NetworkPolicies(cls.cluster))

@@ -1,11 +1,9 @@
 #!/usr/bin/env python3
 """The chart on clusters that differ from the others' one: pods have IPv6 addresses only, or both; or what is known of
 OpenShift is emulated: users that the image does not know, DNS behind another port, enforced policies."""
-import sys
 import unittest
 
-from cluster import Run
-from network_policies import NetworkPolicies, missing
+from network_policies import EnforcesPolicies
 from on_a_cluster import OnACluster
 from unfit_cluster_test import UnfitNodes
 
@@ -59,15 +57,8 @@ class BothFamilies(OtherCluster):
         self.check_a_deleted_leader()
 
 
-class LikeOpenShift(OtherCluster):
+class LikeOpenShift(OtherCluster, EnforcesPolicies):
     settings = {"DNS_PORT": "5353"}
-
-    @classmethod
-    def setUpClass(cls):
-        if missing():
-            raise unittest.SkipTest(missing())
-        super().setUpClass()
-        cls.enterClassContext(NetworkPolicies(cls.cluster))
 
     def test_a_deleted_leader(self):
         namespace = "team-a"
